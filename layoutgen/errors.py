@@ -1,0 +1,79 @@
+"""The errors layoutgen raises. Every one says which rule was broken, what was found, what is allowed and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in a file, printed the way editors and compilers do: ``path:line``."""
+
+    path: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+class LayoutgenError(Exception):
+    """Base of every error that layoutgen raises on purpose.
+
+    Attributes:
+        rule: what must hold, as a sentence without a full stop.
+        got: what was found instead.
+        allowed: the values or range that would satisfy the rule.
+        fix: one edit that would mend it.
+        where: the place in the user's file, if there is one.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        *,
+        got: object = None,
+        allowed: object = None,
+        fix: str | None = None,
+        where: Where | None = None,
+    ) -> None:
+        self.rule = rule
+        self.got = None if got is None else str(got)
+        self.allowed = None if allowed is None else str(allowed)
+        self.fix = fix
+        self.where = where
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        head = self.rule if self.where is None else f"{self.where}: {self.rule}"
+        parts = [head]
+        if self.got is not None:
+            parts.append(f"got: {self.got}")
+        if self.allowed is not None:
+            parts.append(f"allowed: {self.allowed}")
+        if self.fix is not None:
+            parts.append(f"fix: {self.fix}")
+        return "\n  ".join(parts)
+
+
+class SpecError(LayoutgenError):
+    """The YAML description is not a spec (syntax, unknown key, wrong type, unparsable layout)."""
+
+
+class LayoutError(LayoutgenError):
+    """A layout operation has no result that keeps its post-conditions."""
+
+
+class PlanError(LayoutgenError):
+    """The levels of a spec do not compose to a plan."""
+
+
+class BuildError(LayoutgenError):
+    """The compiler, the assembler or the loader refused a kernel."""
+
+
+class SimError(LayoutgenError):
+    """The simulated kernel did something a GPU would fault on, or used an instruction form the simulator lacks."""
+
+
+class OperandError(LayoutgenError, ValueError):
+    """An operator was called with operands its spec cannot take; raised before anything is launched."""
