@@ -1,0 +1,275 @@
+"""Layout: a shape and a congruent stride, read as a function from coordinates to offsets.
+
+Domain: the coordinates of ``shape``, or equally the indices 0 <= i < size in colexicographic order.
+Codomain: offsets, the inner product of coordinate and stride. Source: CUTLASS ``media/docs/cpp/cute/01_layout.md``;
+Cecka, "CuTe Layout Representation and Algebra", arXiv 2603.02298.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn, TypeAlias, overload
+
+import numpy as np
+
+from layoutgen.algebra import int_tuple
+from layoutgen.algebra.int_tuple import IntTuple, compact_col_major, evaluate, to_text
+from layoutgen.algebra.scanner import Scanner
+from layoutgen.errors import LayoutError
+
+Offsets: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.int64]]"
+
+_NOTATION = "a layout reads shape:stride, such as (8,(2,2)):(4,(1,16))"
+
+
+class Layout:
+    """A frozen, hashable layout. Without a stride it is compact, leftmost mode fastest.
+
+    Raises:
+        LayoutError: shape or stride is no IntTuple, an extent is below 1, or they don't nest alike.
+
+    >>> layout = Layout((8, (2, 2)), (4, (1, 16)))
+    >>> print(layout)
+    (8,(2,2)):(4,(1,16))
+    >>> layout(9), layout(1, 1), layout((1, (1, 0)))
+    (5, 5, 5)
+    >>> print(Layout((4, 8)), layout[1], layout.size, layout.cosize)
+    (4,8):(1,4) (2,2):(1,16) 32 46
+    """
+
+    __slots__ = ("flat_shape", "flat_stride", "shape", "size", "stride")
+
+    shape: IntTuple
+    stride: IntTuple
+    flat_shape: tuple[int, ...]
+    flat_stride: tuple[int, ...]
+    size: int
+
+    def __init__(self, shape: IntTuple, stride: IntTuple | None = None) -> None:
+        if stride is None:
+            extents: list[int] = []
+            _collect(shape, extents, "shape")
+            stride = compact_col_major(shape)
+            steps = list(int_tuple.flatten(stride))
+        else:
+            extents, steps = [], []
+            _collect(shape, extents, "shape")
+            _collect(stride, steps, "stride")
+            if not int_tuple.congruent(shape, stride):
+                raise LayoutError(
+                    "shape and stride nest alike",
+                    got=f"shape {to_text(shape)} and stride {to_text(stride)}",
+                    fix="give every extent of the shape one stride, with the same parentheses",
+                )
+        _fill(self, shape, stride, tuple(extents), tuple(steps))
+
+    @staticmethod
+    def parse(text: str) -> Layout:
+        """Read ``shape:stride``, or a shape alone for the compact layout.
+
+        Raises:
+            LayoutError: the text is something else; the message names the column.
+
+        >>> Layout.parse("(8,(2,2)):(4,(1,16))")
+        Layout((8, (2, 2)), (4, (1, 16)))
+        >>> print(Layout.parse("(4,8)"), Layout.parse("8:1"))
+        (4,8):(1,4) 8:1
+        """
+        scanner = Scanner(text, _NOTATION)
+        layout = Layout.scan(scanner)
+        scanner.end()
+        return layout
+
+    @staticmethod
+    def scan(scanner: Scanner) -> Layout:
+        """Read a layout at the scanner's cursor; LayoutError as for ``parse``."""
+        shape = scanner.int_tuple()
+        return Layout(shape, scanner.int_tuple() if scanner.take(":") else None)
+
+    @property
+    def rank(self) -> int:
+        """The number of modes."""
+        return int_tuple.rank(self.shape)
+
+    @property
+    def depth(self) -> int:
+        """How deep the shape nests; 0 for an int."""
+        return int_tuple.depth(self.shape)
+
+    @property
+    def cosize(self) -> int:
+        """Elements spanned from the smallest to the largest offset: 1 + sum of (extent - 1) * abs(stride)."""
+        return 1 + sum((n - 1) * abs(d) for n, d in zip(self.flat_shape, self.flat_stride, strict=True))
+
+    def __call__(self, *coordinate: IntTuple) -> int:
+        """Coordinate or index -> offset; past the end the last mode goes on, as in CuTe C++."""
+        point = coordinate[0] if len(coordinate) == 1 else coordinate
+        if isinstance(point, tuple):
+            return int_tuple.crd2idx(point, self.shape, self.stride)
+        return evaluate(point, self.flat_shape, self.flat_stride)
+
+    def at(self, indices: Offsets) -> Offsets:
+        """Integer indices -> offsets, elementwise and vectorised; equals ``layout(i)`` for each, also past the end.
+
+        >>> Layout((4, 8), (8, 1)).at(np.array([1, 4, 33, -1])).tolist()
+        [8, 1, 16, -8]
+        """
+        sign, rest = np.sign(indices), np.abs(indices)
+        result = np.zeros_like(rest)
+        last = len(self.flat_shape) - 1
+        for k, (extent, step) in enumerate(zip(self.flat_shape, self.flat_stride, strict=True)):
+            if k < last:
+                rest, inner = np.divmod(rest, extent)
+                result += inner * step
+            else:
+                result += rest * step
+        return sign * result
+
+    def offsets(self) -> Offsets:
+        """The offsets of indices 0 .. size - 1, as int64 of shape (size,).
+
+        >>> Layout((2, 3), (3, 1)).offsets().tolist()
+        [0, 3, 1, 4, 2, 5]
+        """
+        result = np.zeros(1, dtype=np.int64)
+        for extent, step in zip(self.flat_shape, self.flat_stride, strict=True):
+            if extent > 1:
+                result = (np.arange(extent, dtype=np.int64)[:, None] * step + result).reshape(-1)
+        return result
+
+    def __len__(self) -> int:
+        return self.rank
+
+    @overload
+    def __getitem__(self, mode: int) -> Layout: ...
+
+    @overload
+    def __getitem__(self, mode: slice) -> Layout: ...
+
+    def __getitem__(self, mode: int | slice) -> Layout:
+        """One mode, or a range of modes grouped as a layout; a layout of int shape is its own only mode."""
+        if isinstance(mode, slice):
+            return make_layout(*list(self)[mode])
+        if not -self.rank <= mode < self.rank:
+            # IndexError ends `for mode in layout`.
+            raise IndexError(f"mode {mode} of {self}, which has {self.rank} mode(s)")
+        if not (isinstance(self.shape, tuple) and isinstance(self.stride, tuple)):
+            return self
+        shape, stride = self.shape[mode], self.stride[mode]
+        return trusted(shape, stride, int_tuple.flatten(shape), int_tuple.flatten(stride))
+
+    def __iter__(self) -> Iterator[Layout]:
+        return (self[mode] for mode in range(self.rank))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Layout):
+            return NotImplemented
+        return self.shape == other.shape and self.stride == other.stride
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.stride))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Layout is frozen: cannot set {name!r}; build another Layout")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Layout is frozen: cannot delete {name!r}")
+
+    def __reduce__(self) -> tuple[type[Layout], tuple[IntTuple, IntTuple]]:
+        return Layout, (self.shape, self.stride)
+
+    def __str__(self) -> str:
+        return f"{to_text(self.shape)}:{to_text(self.stride)}"
+
+    def __repr__(self) -> str:
+        return f"Layout({self.shape!r}, {self.stride!r})"
+
+
+# Slot setters, since assignment is closed: twice as fast as object.__setattr__, and every operation builds layouts.
+_set_shape, _set_stride, _set_flat_shape, _set_flat_stride, _set_size = (
+    Layout.__dict__[name].__set__ for name in ("shape", "stride", "flat_shape", "flat_stride", "size")
+)
+
+
+def _fill(
+    layout: Layout, shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]
+) -> None:
+    size = 1
+    for extent in flat_shape:
+        size *= extent
+    _set_shape(layout, shape)
+    _set_stride(layout, stride)
+    _set_flat_shape(layout, flat_shape)
+    _set_flat_stride(layout, flat_stride)
+    _set_size(layout, size)
+
+
+def trusted(
+    shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]
+) -> Layout:
+    """A Layout from parts already known to fit together; the operations' way around validation."""
+    layout = Layout.__new__(Layout)
+    _fill(layout, shape, stride, flat_shape, flat_stride)
+    return layout
+
+
+def flat_layout(shape: list[int], stride: list[int]) -> Layout:
+    """A trusted Layout of depth at most 1: no modes give 1:0, a single one is unwrapped to ints."""
+    if len(shape) > 1:
+        modes, steps = tuple(shape), tuple(stride)
+        return trusted(modes, steps, modes, steps)
+    n, d = (shape[0], stride[0]) if shape else (1, 0)
+    return trusted(n, d, (n,), (d,))
+
+
+def _collect(t: Any, leaves: list[int], what: str) -> None:
+    """Append the leaves of ``t`` while checking that they are ints, and positive if it is a shape."""
+    if isinstance(t, tuple):
+        for mode in t:
+            _collect(mode, leaves, what)
+        return
+    if not isinstance(t, int) or isinstance(t, bool):
+        raise LayoutError(
+            f"a {what} is an int or a nested tuple of ints", got=f"{t!r} of type {type(t).__name__} in the {what}"
+        )
+    if what == "shape" and t < 1:
+        raise LayoutError("every extent of a shape is at least 1", got=t)
+    leaves.append(t)
+
+
+def make_layout(*layouts: Layout) -> Layout:
+    """Concatenate: the result's mode k is the k-th argument.
+
+    Domain: tuples of the arguments' coordinates. Codomain: the sum of their offsets.
+
+    >>> print(make_layout(Layout(4, 2), Layout((2, 2), (1, 16))))
+    (4,(2,2)):(2,(1,16))
+    """
+    return trusted(
+        tuple(layout.shape for layout in layouts),
+        tuple(layout.stride for layout in layouts),
+        tuple(extent for layout in layouts for extent in layout.flat_shape),
+        tuple(step for layout in layouts for step in layout.flat_stride),
+    )
+
+
+def get(layout: Layout, *path: int) -> Layout:
+    """The mode at a path: ``get(l, 1, 0)`` is mode 0 of mode 1.
+
+    >>> print(get(Layout.parse("(8,(2,4)):(4,(1,32))"), 1, 1))
+    4:32
+    """
+    for mode in path:
+        layout = layout[mode]
+    return layout
+
+
+def flatten(layout: Layout) -> Layout:
+    """The same function with every leaf a mode of its own; an int shape stays an int.
+
+    >>> print(flatten(Layout.parse("(8,(2,4)):(4,(1,32))")))
+    (8,2,4):(4,1,32)
+    """
+    if not isinstance(layout.shape, tuple):
+        return layout
+    return trusted(layout.flat_shape, layout.flat_stride, layout.flat_shape, layout.flat_stride)

@@ -1,0 +1,82 @@
+"""Reads CuTe's notation left to right; every error names the column where reading stopped."""
+
+from __future__ import annotations
+
+import re
+
+from layoutgen.algebra.int_tuple import IntTuple
+from layoutgen.errors import LayoutError
+
+_INT = re.compile(r"-?[0-9]+")
+
+
+class Scanner:
+    """A cursor over one line of notation such as ``(8,(2,2)):(4,(1,16))``; blanks between tokens don't count."""
+
+    def __init__(self, text: str, rule: str) -> None:
+        """Start at the first column; ``rule`` is what a failure says must hold, with an example."""
+        self.text = text
+        self.rule = rule
+        self.position = 0
+
+    def fail(self, expected: str) -> LayoutError:
+        """The error for finding something other than ``expected`` at the cursor."""
+        self._skip_blanks()
+        found = repr(self.text[self.position]) if self.position < len(self.text) else "the end"
+        return LayoutError(
+            self.rule,
+            got=f"{self.text!r}: {found} at column {self.position + 1}",
+            allowed=f"{expected} there",
+        )
+
+    def _skip_blanks(self) -> None:
+        while self.position < len(self.text) and self.text[self.position].isspace():
+            self.position += 1
+
+    def at(self, token: str) -> bool:
+        """Whether ``token`` comes next."""
+        self._skip_blanks()
+        return self.text.startswith(token, self.position)
+
+    def take(self, token: str) -> bool:
+        """Step over ``token`` if it comes next."""
+        if not self.at(token):
+            return False
+        self.position += len(token)
+        return True
+
+    def expect(self, token: str) -> None:
+        """Step over ``token`` or raise LayoutError."""
+        if not self.take(token):
+            raise self.fail(repr(token))
+
+    def integer(self) -> int:
+        """Read an optionally signed decimal int or raise LayoutError."""
+        self._skip_blanks()
+        match = _INT.match(self.text, self.position)
+        if match is None:
+            raise self.fail("an integer")
+        self.position = match.end()
+        return int(match[0])
+
+    def int_tuple(self) -> IntTuple:
+        """Read an int or a parenthesised list of IntTuples, or raise LayoutError."""
+        if not self.take("("):
+            if self.at("-") or (self.position < len(self.text) and self.text[self.position].isdigit()):
+                return self.integer()
+            raise self.fail("an integer or '('")
+        modes: list[IntTuple] = []
+        if self.take(")"):
+            return ()
+        while True:
+            modes.append(self.int_tuple())
+            if self.take(")"):
+                return tuple(modes)
+            if not self.take(","):
+                raise self.fail("',' or ')'")
+
+    def end(self) -> None:
+        """Raise LayoutError unless all text is read."""
+        self._skip_blanks()
+        if self.position < len(self.text):
+            raise self.fail("the end of the text")
