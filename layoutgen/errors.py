@@ -1,7 +1,8 @@
-"""The errors layoutgen raises. Every one says which rule was broken, what was found, what is allowed and how to mend it."""
+"""The errors layoutgen raises. Each says which rule was broken, what was found, what is allowed and how to mend it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -56,7 +57,30 @@ class LayoutgenError(Exception):
 
 
 class SpecError(LayoutgenError):
-    """The YAML description is not a spec (syntax, unknown key, wrong type, unparsable layout)."""
+    """The YAML description is not a spec (syntax, unknown key, wrong type, unparsable layout).
+
+    A file is read to its end before anything is raised: ``errors`` holds every finding in the order of its lines, the
+    other attributes describe the first, and ``str`` prints them all.
+    """
+
+    @classmethod
+    def of(cls, errors: Sequence[SpecError]) -> SpecError:
+        """One error that carries all of `errors` (at least one), sorted by line."""
+        ordered = sorted(errors, key=lambda e: (e.where is not None and e.where.line) or 0)
+        first = ordered[0]
+        whole = cls(first.rule, got=first.got, allowed=first.allowed, fix=first.fix, where=first.where)
+        whole._errors = tuple(ordered)
+        whole.args = (str(whole),)
+        return whole
+
+    _errors: tuple[SpecError, ...] = ()
+
+    @property
+    def errors(self) -> tuple[SpecError, ...]:
+        return self._errors or (self,)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._errors)) if self._errors else super().__str__()
 
 
 class LayoutError(LayoutgenError):

@@ -1,0 +1,389 @@
+"""YAML -> Spec: what the user asked for, typed and located, and nothing worked out.
+
+A Spec is as far as text alone can go. Whether its levels fit together is for the plan to say; here a layout is only
+parsed. Every value arrives as the text the user wrote (see yamltext) and is read by its field's type, every error of a
+file is reported in one go, and every key remembers its line so that later stages can point at it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+import re
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NoReturn, get_args
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from layoutgen.algebra import Layout
+from layoutgen.errors import LayoutError, SpecError, Where
+from layoutgen.yamltext import INVALID, Document, Places, describe, read
+
+MAX_INT: Final = 1 << 20  # no extent, stride or count of one thread block comes near it
+
+Arch = Literal[
+    "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"
+]  # fmt: skip
+DType = Literal["f32"]
+Tiler = tuple[Layout, ...]
+"""One layout per mode, as in CuTe; an int n stands for the contiguous run n:1."""
+
+
+# ---- fields: each reads one value's text, or refuses it with the end of a sentence that starts with the key ----
+
+
+def _refuse(rule: str, got: object, *, allowed: str | None = None, fix: str | None = None) -> NoReturn:
+    raise PydanticCustomError("layoutgen", "{rule}", {"rule": rule, "got": got, "allowed": allowed, "fix": fix})
+
+
+def _text(value: object, rule: str, allowed: str) -> str:
+    if not isinstance(value, str):
+        _refuse(rule, describe(value), allowed=allowed)
+    return value
+
+
+def _name(value: object) -> str:
+    allowed = "a lower-case letter, then lower-case letters, digits and _; at most 64; no keyword of Python"
+    text = _text(value, "must be a name", allowed)
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", text) or keyword.iskeyword(text):
+        _refuse("must be a name", repr(text), allowed=allowed)
+    return text
+
+
+def _about(value: object) -> str:
+    # It becomes a `//` comment of the emitted file, where a backslash at the end would swallow the next line.
+    allowed = "1 to 200 printable characters, the last of them no backslash"
+    text = _text(value, "must be one line of text", allowed)
+    if not text.strip() or len(text) > 200 or not text.isprintable() or text.endswith("\\"):
+        _refuse("must be one line of text", repr(text), allowed=allowed)
+    return text
+
+
+def _integer(value: object, rule: str = "must be a positive integer") -> int:
+    allowed = f"1 to {MAX_INT}, in decimal digits"
+    text = _text(value, rule, allowed)
+    if not re.fullmatch(r"[1-9][0-9]{0,6}", text) or int(text) > MAX_INT:
+        _refuse(rule, repr(text), allowed=allowed)
+    return int(text)
+
+
+def _layout(value: object) -> Layout:
+    example = "a layout in CuTe's notation, such as (8,4):(4,1)"
+    text = _text(value, "must be a layout", example)
+    if len(text) > 400 or any(len(n) > 7 or int(n) > MAX_INT for n in re.findall(r"[0-9]+", text)):
+        rule, allowed = "must be a layout of modest size", f"numbers up to {MAX_INT}, at most 400 characters"
+        _refuse(rule, repr(text[:60] + "..." if len(text) > 60 else text), allowed=allowed)
+    try:
+        layout = Layout.parse(text)
+    except LayoutError as error:
+        got, allowed = error.got or repr(text), error.allowed or example
+        _refuse(f"must be a layout: {error.rule}", got, allowed=allowed, fix=error.fix)
+    if min(layout.flat_stride, default=0) < 0:
+        _refuse("must be a layout of positions", str(layout), allowed="strides of at least 0")
+    return layout
+
+
+def _matrix(value: object) -> Layout:
+    """A layout of two modes; 32:1 is one column, (32,1):(1,0)."""
+    layout = _layout(value)
+    if not isinstance(layout.shape, tuple):
+        return Layout((layout.shape, 1), (layout.stride, 0))
+    if layout.rank != 2:
+        _refuse("must be a layout of two modes", str(layout), allowed="(m,n):(stride,stride), each nested at will")
+    return layout
+
+
+def _modes(value: object) -> list[object] | None:
+    """The modes of [x, y] or <x, y> as they are written, or None for anything else."""
+    if isinstance(value, list):
+        return value
+    match = re.fullmatch(r"\s*<(.*)>\s*", value, re.DOTALL) if isinstance(value, str) else None
+    if match is None:
+        return None
+    modes, depth = [""], 0
+    for char in match[1]:
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            modes.append("")
+        else:
+            modes[-1] += char
+    return [mode.strip() for mode in modes]
+
+
+def _tiler(value: object) -> Tiler:
+    allowed = "a tile [8, 4] or one layout per mode <(4,2):(1,16), 8>"
+    modes = _modes(value)
+    if modes is None or len(modes) != 2:
+        _refuse("must be a tile of two modes", describe(value), allowed=allowed)
+    return tuple(_mode(mode) for mode in modes)
+
+
+def _mode(value: object) -> Layout:
+    if isinstance(value, str) and ":" not in value and "(" not in value:
+        return Layout(_integer(value, "must hold positive integers or layouts"), 1)
+    return _layout(value)
+
+
+def _block(value: object) -> tuple[int, int, int]:
+    modes = _modes(value)
+    if modes is None or len(modes) != 3:
+        _refuse("must be a block tile", describe(value), allowed="three integers [M, N, K]")
+    m, n, k = (_integer(mode, "must hold positive integers") for mode in modes)
+    return m, n, k
+
+
+def _show_tiler(tiler: Tiler) -> list[int] | str:
+    runs = [mode.size for mode in tiler if not isinstance(mode.shape, tuple) and mode.stride == 1]
+    return runs if len(runs) == len(tiler) else f"<{', '.join(map(str, tiler))}>"
+
+
+_TEXT: Final[dict[str, Any]] = {"type": "string"}
+_PAIR: Final[dict[str, Any]] = {
+    "anyOf": [_TEXT, {"type": "array", "items": {"type": ["integer", "string"]}, "minItems": 2, "maxItems": 2}]
+}
+_COUNT: Final[dict[str, Any]] = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
+_BLOCK: Final[dict[str, Any]] = {"type": "array", "items": _COUNT, "minItems": 3, "maxItems": 3}
+
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_TEXT | {"pattern": "^[a-z][a-z0-9_]{0,63}$"})]
+About = Annotated[str, PlainValidator(_about), WithJsonSchema(_TEXT | {"maxLength": 200})]
+Count = Annotated[int, PlainValidator(_integer), WithJsonSchema(_COUNT)]
+Matrix = Annotated[Layout, PlainValidator(_matrix), PlainSerializer(str), WithJsonSchema(_TEXT)]
+Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), WithJsonSchema(_PAIR)]
+Block = Annotated[tuple[int, int, int], PlainValidator(_block), WithJsonSchema(_BLOCK)]
+
+
+# ---- the language: a model per mapping, a field per key; the docstrings are the JSON schema's descriptions ----
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class OperandA(_Model):
+    """A, of M x K elements."""
+
+    dtype: DType = Field(examples=["f32"])
+    contiguous: Literal["m", "k"] = Field(examples=["k"])
+    """The mode whose neighbours are neighbours in memory, for the variant the spec is tuned for."""
+
+
+class OperandB(_Model):
+    """B, of N x K elements."""
+
+    dtype: DType = Field(examples=["f32"])
+    contiguous: Literal["n", "k"] = Field(examples=["n"])
+    """The mode whose neighbours are neighbours in memory, for the variant the spec is tuned for."""
+
+
+class OperandC(_Model):
+    """C and D, of M x N elements, n-contiguous."""
+
+    dtype: DType = Field(examples=["f32"])
+
+
+class Operands(_Model):
+    """What is multiplied, and in which type it is summed."""
+
+    a: OperandA = Field(examples=["{dtype: f32, contiguous: k}"])
+    b: OperandB = Field(examples=["{dtype: f32, contiguous: n}"])
+    c: OperandC = Field(examples=["{dtype: f32}"])
+    accumulate: DType = Field(examples=["f32"])
+
+
+class Tiling(_Model):
+    """The levels of the multiply, outside in."""
+
+    block: Block = Field(examples=["[128, 128, 16]"])
+    """(M, N, K) of the tile one thread block computes at a time."""
+    warp: Tile | None = Field(default=None, examples=["[64, 64]"])
+    """(M, N) of one warp's tile: a size, or a layout inside the block tile, per mode."""
+    warps: Matrix = Field(examples=["(2,2):(2,1)"])
+    """(warp_m, warp_n) -> warp."""
+    lanes: Matrix = Field(examples=["(8,4):(4,1)"])
+    """(lane_m, lane_n) -> lane. A rank-1 layout stands along m: 32:1 is (32,1):(1,0)."""
+    values: Tile = Field(examples=["[8, 4]"])
+    """One thread's values per mode: an integer is a contiguous run, a layout gives their positions inside the warp
+    tile. What is left of the warp tile repeats."""
+    order: Literal["m", "n", "serpentine_m", "serpentine_n"] = Field(default="m", examples=["serpentine_m"])
+    """The outer mode of the order in which a thread issues its FFMAs."""
+
+
+class Shared(_Model):
+    """Shared memory."""
+
+    a: Matrix | None = Field(default=None, examples=["(128,16):(1,132)"])
+    """(m, k) -> offset in elements inside one stage; the planner's choice when left out."""
+    b: Matrix | None = Field(default=None, examples=["(128,16):(1,132)"])
+    """(n, k) -> offset in elements inside one stage; the planner's choice when left out."""
+    stages: Count = Field(examples=["2"])
+    """How many block tiles of A and B are held at a time."""
+
+
+class Copy(_Model):
+    """How one operand's block tile travels from global to shared memory."""
+
+    atom: Literal["cp.async", "ldg.sts"] = Field(examples=["cp.async"])
+    """cp.async goes straight to shared memory; ldg.sts goes through registers."""
+    threads: Matrix | None = Field(default=None, examples=["(16,8):(8,1)"])
+    """(m or n, k) -> thread; the planner's choice when left out."""
+    values: Tile | None = Field(default=None, examples=["[1, 4]"])
+    """One thread's elements per step and mode; the planner's choice when left out."""
+
+
+class Copies(_Model):
+    """The copies of A and B; the planner's choice where left out."""
+
+    a: Copy | None = Field(default=None, examples=["{atom: cp.async}"])
+    b: Copy | None = Field(default=None, examples=["{atom: cp.async}"])
+
+
+class Schedule(_Model):
+    """Which block computes which tile of C, and when."""
+
+    raster: Literal["along_m", "along_n"] = Field(default="along_m", examples=["along_m"])
+    """The mode along which consecutive blocks walk."""
+    group: Count = Field(default=1, examples=["8"])
+    """How many rows of tiles (GROUP_M) are walked before the next column; 1 is no grouping."""
+    min_blocks: Count = Field(default=1, examples=["2"])
+    """The second argument of __launch_bounds__: blocks that must fit on one multiprocessor."""
+
+
+class Spec(_Model):
+    """One tiling of a matrix multiply, as its author wrote it. Frozen, hashable; equal when its values are."""
+
+    name: Name = Field(examples=["warptile_128x128"])
+    """The operator's name, and the stem of the file."""
+    about: About = Field(examples=["Boehm's warp tiling"])
+    """One line for people."""
+    arch: Arch = Field(examples=["sm_80"])
+    """The oldest architecture that can run it."""
+    operands: Operands = Field(examples=["{a: {...}, b: {...}, c: {...}, accumulate: f32}"])
+    tiling: Tiling = Field(examples=["{block: [...], warps: ..., lanes: ..., values: [...]}"])
+    shared: Shared = Field(examples=["{stages: 2}"])
+    copies: Copies = Copies()
+    schedule: Schedule = Schedule()
+    _places: Places = PrivateAttr(default=Places("<spec>", {}))
+
+    def where(self, key: str) -> Where:
+        """The place of a dotted key such as ``tiling.lanes``, or of the nearest key around it that the file has."""
+        return self._places.where(key)
+
+    def to_yaml(self) -> str:
+        """The spec as YAML that loads to an equal Spec, defaults spelled out."""
+        data = self.model_dump(exclude_none=True)
+        return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=None))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and self.__dict__ == other.__dict__  # the fields, not the places
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__.values()))
+
+
+# ---- loading ----
+
+
+def load(path: str | Path) -> Spec:
+    """Reads the spec at `path`. Raises SpecError, which carries every error of the file with its line."""
+    return _loads(read(path), str(path), stem=Path(path).stem)
+
+
+def loads(text: str, path: str = "<text>") -> Spec:
+    """Reads a spec from YAML text; `path` is what its places and errors call it. Raises SpecError."""
+    return _loads(text, path, stem=None)
+
+
+def _loads(text: str, path: str, stem: str | None) -> Spec:
+    document = Document(text, path)
+    errors = list(document.errors)
+    spec: Spec | None = None
+    try:
+        spec = Spec.model_validate(document.root)
+    except ValidationError as found:
+        details = found.errors(include_url=False)
+        errors += [_error(document, detail) for detail in details if not _is_reported(detail)]
+    name = document.root.get("name") if isinstance(document.root, dict) else None
+    if stem is not None and isinstance(name, str) and name != stem:
+        rule, fix = "name must equal the file's stem", f"write `name: {stem}` or rename the file"
+        errors.append(SpecError(rule, got=repr(name), allowed=stem, fix=fix, where=document.places.where("name")))
+    if spec is None or errors:
+        raise SpecError.of(errors)
+    spec._places = document.places
+    return spec
+
+
+def _is_reported(detail: ErrorDetails) -> bool:
+    """Whether the YAML reader has already said what is wrong with this value."""
+    value = detail["input"]
+    return detail["type"] != "extra_forbidden" and (value is INVALID or (isinstance(value, list) and INVALID in value))
+
+
+def _error(document: Document, detail: ErrorDetails) -> SpecError:
+    """One of pydantic's findings in layoutgen's terms."""
+    loc, about = tuple(map(str, detail["loc"])), detail.get("ctx", {})
+    key, where, got = ".".join(loc), document.places.where(".".join(loc)), describe(detail["input"])
+    match detail["type"]:
+        case "missing":
+            example = (_fields(loc[:-1])[loc[-1]].examples or ["..."])[0]
+            return SpecError(f"{key} is missing", fix=f"add `{loc[-1]}: {example}`", where=where)
+        case "extra_forbidden":
+            known = list(_fields(loc[:-1]))
+            return SpecError(
+                f"{key} is not a key of a spec",
+                got=loc[-1],
+                allowed=", ".join(known),
+                fix=_did_you_mean(loc[-1], known) or _belongs(loc[-1]),
+                where=where,
+            )
+        case "literal_error":
+            words = list(map(str, get_args(_fields(loc[:-1])[loc[-1]].annotation)))
+            fix = _did_you_mean(detail["input"], words)
+            return SpecError(f"{key} must be a known word", got=got, allowed=", ".join(words), fix=fix, where=where)
+        case "model_type":
+            rule = f"{key} must be a mapping" if key else "a spec is a mapping of keys to values"
+            return SpecError(rule, got=got, allowed=", ".join(_fields(loc)), where=where)
+        case _:
+            said = about or {"rule": detail["msg"], "got": got}
+            return SpecError(
+                f"{key} {said['rule']}", got=said["got"], allowed=said.get("allowed"), fix=said.get("fix"), where=where
+            )
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    return [t for t in (annotation, *get_args(annotation)) if isinstance(t, type) and issubclass(t, BaseModel)]
+
+
+def _fields(loc: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of the mapping at `loc`."""
+    model: type[BaseModel] = Spec
+    for name in loc:
+        (model,) = _models(model.model_fields[name].annotation)
+    return model.model_fields
+
+
+def _did_you_mean(word: object, known: list[str]) -> str | None:
+    close = difflib.get_close_matches(str(word).lower(), known, n=1)
+    return f"did you mean `{close[0]}`?" if close else None
+
+
+def _belongs(name: str, model: type[BaseModel] = Spec, under: str = "") -> str:
+    """Where in the language a misplaced key would be right."""
+    for key, field in model.model_fields.items():
+        if key == name and under:
+            return f"move it under `{under}`"
+        for inner in _models(field.annotation):
+            found = _belongs(name, inner, f"{under}.{key}".strip("."))
+            if found.startswith("move"):
+                return found
+    return "remove it"
