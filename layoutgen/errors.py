@@ -65,8 +65,9 @@ class SpecError(LayoutgenError):
 
     @classmethod
     def of(cls, errors: Sequence[SpecError]) -> SpecError:
-        """One error that carries all of `errors` (at least one), sorted by line."""
-        ordered = sorted(errors, key=lambda e: (e.where is not None and e.where.line) or 0)
+        """One error that carries all of `errors` (at least one), sorted by line, each message once."""
+        once = {str(error): error for error in errors}.values()
+        ordered = sorted(once, key=lambda error: (error.where is not None and error.where.line) or 0)
         first = ordered[0]
         whole = cls(first.rule, got=first.got, allowed=first.allowed, fix=first.fix, where=first.where)
         whole._errors = tuple(ordered)

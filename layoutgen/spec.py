@@ -56,9 +56,13 @@ def _text(value: object, rule: str, allowed: str) -> str:
 def _name(value: object) -> str:
     allowed = "a lower-case letter, then lower-case letters, digits and _; at most 64; no keyword of Python"
     text = _text(value, "must be a name", allowed)
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", text) or keyword.iskeyword(text):
+    if not _is_name(text):
         _refuse("must be a name", repr(text), allowed=allowed)
     return text
+
+
+def _is_name(text: str) -> bool:
+    return re.fullmatch(r"[a-z][a-z0-9_]{0,63}", text) is not None and not keyword.iskeyword(text)
 
 
 def _about(value: object) -> str:
@@ -87,8 +91,8 @@ def _layout(value: object) -> Layout:
     try:
         layout = Layout.parse(text)
     except LayoutError as error:
-        got, allowed = error.got or repr(text), error.allowed or example
-        _refuse(f"must be a layout: {error.rule}", got, allowed=allowed, fix=error.fix)
+        got = error.got if error.got and text in error.got else f"{text!r}: {error.got}"
+        _refuse(f"is a layout, and {error.rule}", got, allowed=error.allowed or example, fix=error.fix)
     if min(layout.flat_stride, default=0) < 0:
         _refuse("must be a layout of positions", str(layout), allowed="strides of at least 0")
     return layout
@@ -314,9 +318,10 @@ def _loads(text: str, path: str, stem: str | None) -> Spec:
         details = found.errors(include_url=False)
         errors += [_error(document, detail) for detail in details if not _is_reported(detail)]
     name = document.root.get("name") if isinstance(document.root, dict) else None
-    if stem is not None and isinstance(name, str) and name != stem:
-        rule, fix = "name must equal the file's stem", f"write `name: {stem}` or rename the file"
-        errors.append(SpecError(rule, got=repr(name), allowed=stem, fix=fix, where=document.places.where("name")))
+    if stem is not None and isinstance(name, str) and _is_name(name) and name != stem:
+        fix = f"rename the file to {name}.yaml" + (f" or write `name: {stem}`" if _is_name(stem) else "")
+        rule, where = "name must equal the file's stem", document.places.where("name")
+        errors.append(SpecError(rule, got=repr(name), allowed=stem, fix=fix, where=where))
     if spec is None or errors:
         raise SpecError.of(errors)
     spec._places = document.places
@@ -331,33 +336,29 @@ def _is_reported(detail: ErrorDetails) -> bool:
 
 def _error(document: Document, detail: ErrorDetails) -> SpecError:
     """One of pydantic's findings in layoutgen's terms."""
-    loc, about = tuple(map(str, detail["loc"])), detail.get("ctx", {})
-    key, where, got = ".".join(loc), document.places.where(".".join(loc)), describe(detail["input"])
+    loc = tuple(map(str, detail["loc"]))
+    key, found = ".".join(loc), detail["input"]
+    got: object = describe(found)
+    allowed: str | None = None
+    fix: str | None = None
     match detail["type"]:
         case "missing":
-            example = (_fields(loc[:-1])[loc[-1]].examples or ["..."])[0]
-            return SpecError(f"{key} is missing", fix=f"add `{loc[-1]}: {example}`", where=where)
+            (example,) = _fields(loc[:-1])[loc[-1]].examples or ["..."]
+            rule, got, fix = f"{key} is missing", None, f"add `{loc[-1]}: {example}`"
         case "extra_forbidden":
             known = list(_fields(loc[:-1]))
-            return SpecError(
-                f"{key} is not a key of a spec",
-                got=loc[-1],
-                allowed=", ".join(known),
-                fix=_did_you_mean(loc[-1], known) or _belongs(loc[-1]),
-                where=where,
-            )
+            rule, got, allowed = f"{key} is not a key of a spec", loc[-1], ", ".join(known)
+            fix = _did_you_mean(loc[-1], known) or _belongs(loc[-1]) or "remove it"
         case "literal_error":
             words = list(map(str, get_args(_fields(loc[:-1])[loc[-1]].annotation)))
-            fix = _did_you_mean(detail["input"], words)
-            return SpecError(f"{key} must be a known word", got=got, allowed=", ".join(words), fix=fix, where=where)
+            rule, allowed, fix = f"{key} must be one of these words", ", ".join(words), _did_you_mean(found, words)
         case "model_type":
             rule = f"{key} must be a mapping" if key else "a spec is a mapping of keys to values"
-            return SpecError(rule, got=got, allowed=", ".join(_fields(loc)), where=where)
-        case _:
-            said = about or {"rule": detail["msg"], "got": got}
-            return SpecError(
-                f"{key} {said['rule']}", got=said["got"], allowed=said.get("allowed"), fix=said.get("fix"), where=where
-            )
+            allowed = ", ".join(_fields(loc))
+        case _:  # _refuse
+            said = detail["ctx"]
+            rule, got, allowed, fix = f"{key} {said['rule']}", said["got"], said["allowed"], said["fix"]
+    return SpecError(rule, got=got, allowed=allowed, fix=fix, where=document.places.where(key))
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
@@ -373,17 +374,17 @@ def _fields(loc: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _did_you_mean(word: object, known: list[str]) -> str | None:
-    close = difflib.get_close_matches(str(word).lower(), known, n=1)
+    number = re.sub(r"\D", "", str(word))  # sm_70 is no misspelling of sm_90, nor f16 of f32
+    close = difflib.get_close_matches(str(word).lower(), [k for k in known if re.sub(r"\D", "", k) == number], n=1)
     return f"did you mean `{close[0]}`?" if close else None
 
 
-def _belongs(name: str, model: type[BaseModel] = Spec, under: str = "") -> str:
+def _belongs(name: str, model: type[BaseModel] = Spec, under: str = "") -> str | None:
     """Where in the language a misplaced key would be right."""
     for key, field in model.model_fields.items():
         if key == name and under:
             return f"move it under `{under}`"
         for inner in _models(field.annotation):
-            found = _belongs(name, inner, f"{under}.{key}".strip("."))
-            if found.startswith("move"):
-                return found
-    return "remove it"
+            if fix := _belongs(name, inner, f"{under}.{key}".strip(".")):
+                return fix
+    return None

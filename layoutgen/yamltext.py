@@ -9,6 +9,7 @@ constructor in the loader there is nothing that a tag could run or an alias coul
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,10 @@ class Places:
         return Where(self.path, self.lines.get(key))
 
 
+class _Stop(Exception):
+    """The rest of the document can't be read; the error has been noted."""
+
+
 class Document:
     """One YAML document as text.
 
@@ -140,8 +145,9 @@ class Document:
                 line = text.count("\n", 0, error.position) + 1
                 self._refuse(line, "a spec holds printable characters only", got=f"U+{error.character:04X}")
             except yaml.MarkedYAMLError as error:
-                self.root = INVALID
                 self._refuse_syntax(error, text)
+            except _Stop:
+                pass
 
     def _refuse(self, line: int | None, rule: str, **about: str) -> None:
         self.errors.append(SpecError(rule, where=Where(self.places.path, line), **about))
@@ -150,10 +156,12 @@ class Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         lines = text.splitlines()
-        source = lines[line - 1] if line <= len(lines) else ""
-        about = {"got": f"{source.strip()!r}: {error.problem}"} if source.strip() else {"got": str(error.problem)}
+        source = textwrap.shorten(lines[line - 1], 90) if line <= len(lines) else ""
+        about = {"got": f"{source!r}: {error.problem}" if source else str(error.problem)}
         if re.search(r"[)\d]\s*:\s+[(\d]|[)\d]\s+:\s*[(\d]", source):
             about["fix"] = "write a layout without spaces around its colon, or put it in quotes"
+        elif error.context_mark and "flow" in str(error.context):
+            about["fix"] = f"close the bracket that opens on line {error.context_mark.line + 1}"
         elif "don't pair" in str(error.problem):
             about["fix"] = "close each bracket of a layout; put other text with brackets in quotes"
         self._refuse(line, "a spec must be valid YAML", **about)
@@ -171,21 +179,22 @@ class Document:
             self._refuse(1, "a spec needs keys", got="an empty file", fix="start from one of the specs in specs/")
             return
         events.get_event()  # the document's start
-        self.root = self._node(events, "", depth=0)
+        root = self._node(events, "", depth=0)
         events.get_event()  # the document's end
         if not events.check_event(yaml.StreamEndEvent):
             line = events.peek_event().start_mark.line + 1
             self._refuse(line, "a file holds one spec", got="a second document", fix="give each spec its own file")
+        self.root = root
 
     def _node(self, events: _Events, key: str, depth: int) -> Node:
-        """Consumes one node and returns it. Recursion is bounded by MAX_DEPTH: past it, events are only skipped."""
+        """Consumes one node and returns it."""
         event = events.get_event()
         line = event.start_mark.line + 1
         self.lines.setdefault(key, line)
-        valid = self._is_plain_data(event, line, depth)
+        valid = self._is_plain_data(event, line)
         if isinstance(event, yaml.CollectionStartEvent) and depth >= MAX_DEPTH:
-            self._skip(events)
-            return INVALID
+            self._refuse(line, "a spec is shallow", got=f"more than {MAX_DEPTH} levels", allowed=f"{MAX_DEPTH} levels")
+            raise _Stop
         node: Node = INVALID
         if isinstance(event, yaml.MappingStartEvent):
             node = self._mapping(events, key, depth)
@@ -199,8 +208,8 @@ class Document:
                 valid = False
         return node if valid else INVALID
 
-    def _is_plain_data(self, event: yaml.NodeEvent, line: int, depth: int) -> bool:
-        """Reports what has no place in a spec: anchors, aliases, tags and towers of brackets."""
+    def _is_plain_data(self, event: yaml.NodeEvent, line: int) -> bool:
+        """Reports what has no place in a spec: anchors, aliases and tags."""
         if event.anchor is not None:
             got = ("*" if isinstance(event, yaml.AliasEvent) else "&") + event.anchor
             self._refuse(line, "a spec has no anchors or aliases", got=got, fix="write the value out")
@@ -209,22 +218,13 @@ class Document:
             got = event.tag  # type: ignore[attr-defined]
             self._refuse(line, "a spec has no tags: every value is read as text", got=got, fix="remove the tag")
             return False
-        if isinstance(event, yaml.CollectionStartEvent) and depth >= MAX_DEPTH:
-            self._refuse(line, "a spec is shallow", got=f"more than {MAX_DEPTH} levels", allowed=f"{MAX_DEPTH} levels")
-            return False
         return True
-
-    def _skip(self, events: _Events) -> None:
-        level = 1
-        while level:
-            event = events.get_event()
-            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
 
     def _mapping(self, events: _Events, key: str, depth: int) -> Node:
         items: dict[str, Node] = {}
         while not events.check_event(yaml.MappingEndEvent):
             line = events.peek_event().start_mark.line + 1
-            name = self._key(events, line, depth)
+            name = self._key(events, line)
             child = ".".join(filter(None, (key, name)))
             if name is None or name in items:
                 if name is not None:
@@ -237,15 +237,12 @@ class Document:
         events.get_event()
         return items
 
-    def _key(self, events: _Events, line: int, depth: int) -> str | None:
+    def _key(self, events: _Events, line: int) -> str | None:
         event = events.get_event()
-        if self._is_plain_data(event, line, depth):
-            if isinstance(event, yaml.ScalarEvent):
-                return str(event.value)
-            self._refuse(line, "a key is text", got="a list or mapping as a key", fix="start the line with a key")
         if isinstance(event, yaml.CollectionStartEvent):
-            self._skip(events)
-        return None
+            self._refuse(line, "a key is text", got="a list or mapping as a key", fix="start the line with a key")
+            raise _Stop
+        return str(event.value) if self._is_plain_data(event, line) else None
 
     def _sequence(self, events: _Events, key: str, depth: int) -> Node:
         items: list[Node] = []
