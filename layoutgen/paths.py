@@ -1,7 +1,7 @@
-"""Where layoutgen keeps things: templates, specs and generated kernels beside the package, built artifacts in the cache.
+"""Where layoutgen keeps things: templates, specs and generated kernels beside the package, artifacts in the cache.
 
-A checkout (also an editable install) has ``templates/``, ``specs/`` and ``generated/`` next to the package; a wheel carries
-copies of them inside it, under ``layoutgen/_data``. The checkout wins, so that an edited template is the one that is used.
+A checkout (also an editable install) has ``templates/``, ``specs/`` and ``generated/`` next to the package; a wheel
+carries copies inside it, under ``layoutgen/_data``. The checkout wins, so that an edited template is the one in use.
 """
 
 from __future__ import annotations

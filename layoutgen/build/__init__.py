@@ -1,0 +1,27 @@
+"""Kernel text -> PTX -> cubin -> Artifact, and its launch. Knows no Plan. Compiling needs no toolkit and no GPU."""
+
+from layoutgen.build.driver import Device, Function, ParamBlock, current_arch, load
+from layoutgen.build.nvdisasm import sass, sass_counts
+from layoutgen.build.nvrtc import Ptx, compile_ptx
+from layoutgen.build.ptxas import Resources, assemble
+from layoutgen.build.store import Artifact, artifact_key, build
+from layoutgen.build.tools import Toolchain, toolchain
+
+__all__ = [
+    "Artifact",
+    "Device",
+    "Function",
+    "ParamBlock",
+    "Ptx",
+    "Resources",
+    "Toolchain",
+    "artifact_key",
+    "assemble",
+    "build",
+    "compile_ptx",
+    "current_arch",
+    "load",
+    "sass",
+    "sass_counts",
+    "toolchain",
+]
