@@ -42,7 +42,7 @@ def flatten(t: IntTuple) -> tuple[int, ...]:
     return tuple(leaves)
 
 
-def unflatten(leaves: Iterator[int], profile: IntTuple) -> IntTuple:
+def unflatten(leaves: Iterator[IntTuple], profile: IntTuple) -> IntTuple:
     """The next leaves, nested like ``profile``; takes exactly as many leaves as the profile has.
 
     >>> unflatten(iter((1, 2, 3)), (0, (0, 0)))

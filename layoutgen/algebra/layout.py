@@ -8,7 +8,7 @@ Cecka, "CuTe Layout Representation and Algebra", arXiv 2603.02298.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn, TypeAlias, overload
+from typing import Any, NoReturn, Protocol, TypeAlias, overload
 
 import numpy as np
 
@@ -16,6 +16,25 @@ from layoutgen.algebra import int_tuple
 from layoutgen.algebra.int_tuple import IntTuple, compact_col_major, evaluate, to_text
 from layoutgen.algebra.scanner import Scanner
 from layoutgen.errors import LayoutError
+
+
+class LayoutLike(Protocol):
+    """What Layout and ComposedLayout have in common."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def cosize(self) -> int: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    def offsets(self) -> Offsets: ...
+
 
 Offsets: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.int64]]"
 
@@ -204,9 +223,7 @@ def _fill(
     _set_size(layout, size)
 
 
-def trusted(
-    shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]
-) -> Layout:
+def trusted(shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]) -> Layout:
     """A Layout from parts already known to fit together; the operations' way around validation."""
     layout = Layout.__new__(Layout)
     _fill(layout, shape, stride, flat_shape, flat_stride)
@@ -251,6 +268,51 @@ def make_layout(*layouts: Layout) -> Layout:
         tuple(extent for layout in layouts for extent in layout.flat_shape),
         tuple(step for layout in layouts for step in layout.flat_stride),
     )
+
+
+def size(x: IntTuple | LayoutLike) -> int:
+    """The number of coordinates of a shape or layout.
+
+    >>> size((4, 8)), size(Layout((4, 8)))
+    (32, 32)
+    """
+    return int_tuple.product(x) if isinstance(x, (int, tuple)) else x.size
+
+
+def rank(x: IntTuple | LayoutLike) -> int:
+    """The number of modes of an IntTuple or layout.
+
+    >>> rank((4, (2, 8))), rank(Layout((4, (2, 8))))
+    (2, 2)
+    """
+    return int_tuple.rank(x) if isinstance(x, (int, tuple)) else x.rank
+
+
+def depth(x: IntTuple | LayoutLike) -> int:
+    """How deep an IntTuple or layout nests.
+
+    >>> depth(4), depth(Layout((4, (2, 8))))
+    (0, 2)
+    """
+    return int_tuple.depth(x) if isinstance(x, (int, tuple)) else x.depth
+
+
+def cosize(layout: LayoutLike) -> int:
+    """Elements spanned by the offsets of a layout.
+
+    >>> cosize(Layout.parse("(4,3):(1,-4)"))
+    12
+    """
+    return layout.cosize
+
+
+def offsets(layout: LayoutLike) -> Offsets:
+    """The offsets of all indices in colexicographic order, as int64 of shape (size,).
+
+    >>> offsets(Layout.parse("(2,2):(4,1)")).tolist()
+    [0, 4, 1, 5]
+    """
+    return layout.offsets()
 
 
 def get(layout: Layout, *path: int) -> Layout:

@@ -5,12 +5,15 @@ Source: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md``; ``include/cute/lay
 
 from __future__ import annotations
 
+from layoutgen.algebra.compose import Tiler, composition
+from layoutgen.algebra.inverse import complement
 from layoutgen.algebra.layout import Layout, make_layout
-from layoutgen.algebra.operations import Tiler, by_mode, coalesce, complement, composition
+from layoutgen.algebra.simplify import AnyLayout, by_mode, coalesce
+from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.errors import LayoutError
 
 
-def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
+def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     """Cut into (tile, rest): composition(layout, (tiler, complement(tiler, shape of coalesced layout))).
 
     Domain: (coordinate in the tile, which tile). Codomain: that of ``layout``. With a tuple of tilers each mode is cut,
@@ -27,6 +30,8 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     >>> print(logical_divide(Layout.parse("(10,6):(6,1)"), (4, 4)))
     ((4,3),(4,2)):((6,24),(1,4))
     """
+    if isinstance(layout, ComposedLayout):
+        return layout.map_inner(lambda inner: logical_divide(inner, tiler))
     if isinstance(tiler, tuple):
         return make_layout(*by_mode(logical_divide, layout, tiler), *list(layout)[len(tiler) :])
     if tiler is None:
@@ -35,7 +40,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     return composition(layout, make_layout(tile, complement(tile, coalesce(layout).shape)))
 
 
-def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
+def zipped_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     """logical_divide regrouped as ((tile0,tile1,..),(rest0,rest1,..)).
 
     Domain: (coordinate in the tile, coordinate among the tiles). Codomain: that of ``layout``.
@@ -48,7 +53,162 @@ def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
     >>> print(zipped_divide(Layout.parse("(12,32):(1,12)"), (4, 8)))
     ((4,8),(3,4)):((1,12),(4,96))
     """
+    if isinstance(layout, ComposedLayout):
+        return layout.map_inner(lambda inner: zipped_divide(inner, tiler))
     return make_layout(*_unzip(logical_divide(layout, tiler), tiler))
+
+
+def tiled_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """zipped_divide with the rest unpacked: ((tile0,tile1,..),rest0,rest1,..).
+
+    Raises:
+        LayoutError: as for zipped_divide.
+
+    >>> print(tiled_divide(Layout.parse("(12,32):(1,12)"), (4, 8)))
+    ((4,8),3,4):((1,12),4,96)
+    """
+    if isinstance(layout, ComposedLayout):
+        return layout.map_inner(lambda inner: tiled_divide(inner, tiler))
+    tile, rest = zipped_divide(layout, tiler)
+    return make_layout(tile, *_unpacked(rest))
+
+
+def flat_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """zipped_divide with tile and rest unpacked: (tile0,tile1,..,rest0,rest1,..).
+
+    Raises:
+        LayoutError: as for zipped_divide.
+
+    >>> print(flat_divide(Layout.parse("(12,32):(1,12)"), (4, 8)))
+    (4,8,3,4):(1,12,4,96)
+    """
+    if isinstance(layout, ComposedLayout):
+        return layout.map_inner(lambda inner: flat_divide(inner, tiler))
+    tile, rest = zipped_divide(layout, tiler)
+    return make_layout(*_unpacked(tile), *_unpacked(rest))
+
+
+def logical_product(block: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """Repeat ``block`` as ``tiler`` says: (block, composition(complement(block, size * cosize(tiler)), tiler)).
+
+    Domain: (coordinate in the block, which repetition). Codomain: offsets. With a tuple of tilers each mode is
+    repeated; None leaves its mode alone, and so do modes past the tuple.
+
+    Post: R[0] == block; each repetition is disjoint from the others if block and tiler are injective.
+
+    Raises:
+        LayoutError: as for composition and complement, such as a block whose gaps the repetitions don't fill evenly.
+
+    >>> print(logical_product(Layout.parse("(2,2):(4,1)"), Layout.parse("6:1")))
+    ((2,2),(2,3)):((4,1),(2,8))
+    """
+    if isinstance(block, ComposedLayout):
+        return block.map_inner(lambda inner: logical_product(inner, tiler))
+    if isinstance(tiler, tuple):
+        return make_layout(*by_mode(logical_product, block, tiler), *list(block)[len(tiler) :])
+    if tiler is None:
+        return block
+    tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
+    return make_layout(block, composition(complement(block, block.size * tile.cosize), tile))
+
+
+def zipped_product(block: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """logical_product regrouped as ((block0,block1,..),(repetition0,repetition1,..)).
+
+    Raises:
+        LayoutError: as for logical_product, or None in the tiler.
+
+    >>> print(zipped_product(Layout.parse("(2,5):(5,1)"), (3, 4)))
+    ((2,5),(3,4)):((5,1),(1,5))
+    """
+    if isinstance(block, ComposedLayout):
+        return block.map_inner(lambda inner: zipped_product(inner, tiler))
+    return make_layout(*_unzip(logical_product(block, tiler), tiler))
+
+
+def tiled_product(block: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """zipped_product with the repetitions unpacked: (block,repetition0,repetition1,..).
+
+    Raises:
+        LayoutError: as for zipped_product.
+
+    >>> print(tiled_product(Layout.parse("(2,5):(5,1)"), Layout.parse("(3,4):(1,3)")))
+    ((2,5),3,4):((5,1),10,30)
+    """
+    if isinstance(block, ComposedLayout):
+        return block.map_inner(lambda inner: tiled_product(inner, tiler))
+    tile, repetitions = zipped_product(block, tiler)
+    return make_layout(tile, *_unpacked(repetitions))
+
+
+def flat_product(block: AnyLayout, tiler: Tiler) -> AnyLayout:
+    """zipped_product with both halves unpacked: (block0,block1,..,repetition0,repetition1,..).
+
+    Raises:
+        LayoutError: as for zipped_product.
+
+    >>> print(flat_product(Layout.parse("(2,5):(5,1)"), Layout.parse("(3,4):(1,3)")))
+    (2,5,3,4):(5,1,10,30)
+    """
+    if isinstance(block, ComposedLayout):
+        return block.map_inner(lambda inner: flat_product(inner, tiler))
+    tile, repetitions = zipped_product(block, tiler)
+    return make_layout(*_unpacked(tile), *_unpacked(repetitions))
+
+
+def blocked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
+    """Lay whole blocks side by side: mode k is (block mode k, tiler mode k), the block running fastest.
+
+    Domain: mode k counts the block's mode k, then its repetitions. Codomain: offsets.
+
+    Post: rank(R) == max of the ranks (the lower one gets modes 1:0); offsets as of logical_product.
+
+    Raises:
+        LayoutError: as for logical_product.
+
+    >>> print(blocked_product(Layout.parse("(2,5):(5,1)"), Layout.parse("(3,4):(1,3)")))
+    ((2,3),(5,4)):((5,10),(1,30))
+    """
+    if isinstance(block, ComposedLayout):
+        return block.map_inner(lambda inner: blocked_product(inner, tiler))
+    return make_layout(*(make_layout(inner, outer) for inner, outer in _paired(block, tiler)))
+
+
+def raked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
+    """Interleave the blocks: mode k is (tiler mode k, block mode k), the repetitions running fastest.
+
+    Domain: mode k counts the repetitions, then the block's mode k. Codomain: offsets.
+
+    Post: rank(R) == max of the ranks (the lower one gets modes 1:0); offsets as of logical_product.
+
+    Raises:
+        LayoutError: as for logical_product.
+
+    >>> print(raked_product(Layout.parse("(2,5):(5,1)"), Layout.parse("(3,4):(1,3)")))
+    ((3,2),(4,5)):((10,5),(30,1))
+    """
+    if isinstance(block, ComposedLayout):
+        return block.map_inner(lambda inner: raked_product(inner, tiler))
+    return make_layout(*(make_layout(outer, inner) for inner, outer in _paired(block, tiler)))
+
+
+def _paired(block: Layout, tiler: Layout) -> list[tuple[Layout, Layout]]:
+    """(mode of the block, its repetition), mode by mode."""
+    rank = max(block.rank, tiler.rank)
+    inner, outer = logical_product(_padded(block, rank), _padded(tiler, rank))
+    return list(zip(inner, outer, strict=True))
+
+
+def _padded(layout: Layout, rank: int) -> Layout:
+    """With modes 1:0 appended up to ``rank``."""
+    if layout.rank == rank:
+        return layout
+    return make_layout(*layout, *[Layout(1)] * (rank - layout.rank))
+
+
+def _unpacked(layout: Layout) -> list[Layout]:
+    """Its modes; a single mode stays as it is, as in CuTe."""
+    return [layout] if layout.rank == 1 else list(layout)
 
 
 def _unzip(pairs: Layout, tiler: Tiler) -> tuple[Layout, Layout]:

@@ -1,0 +1,138 @@
+"""Complement and inverses: what a layout leaves out, and the way back from offsets to indices.
+
+Names and results are CuTe C++ 4.x's; inputs for which C++ breaks its own post-condition raise LayoutError.
+Sources: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md`` and ``include/cute/layout.hpp``; Cecka, arXiv 2603.02298.
+"""
+
+from __future__ import annotations
+
+from layoutgen.algebra.int_tuple import IntTuple, ceil_div, product
+from layoutgen.algebra.layout import Layout, flat_layout
+from layoutgen.algebra.simplify import merged
+from layoutgen.errors import LayoutError
+
+
+def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
+    """What ``layout`` leaves out of the first size(cotarget) offsets; by default of its own cosize.
+
+    Domain: the gaps between and the repetitions after ``layout``. Codomain: offsets.
+
+    Post: R is increasing, and layout(i) + R(j) are all distinct for distinct non-zero-stride coordinates i: R is
+    disjoint from ``layout``. If the sorted strides chain (each a multiple of the stride before times its extent) and
+    cotarget is a multiple of the last, then (layout, R) covers 0 .. cotarget - 1 exactly once per such coordinate.
+
+    Raises:
+        LayoutError: a negative stride, or modes that overlap.
+
+    >>> print(complement(Layout.parse("4:2"), 24))
+    (2,3):(1,8)
+    >>> print(complement(Layout.parse("(2,2):(1,6)"), 24))
+    (3,2):(2,12)
+    """
+    # Dropping size-1 and stride-0 modes one by one equals CuTe's filter, for merged modes sort next to each other.
+    modes = sorted((d, n) for n, d in zip(layout.flat_shape, layout.flat_stride, strict=True) if n > 1 and d != 0)
+    shape: list[int] = []
+    stride: list[int] = []
+    reached = 1
+    for d, n in modes:
+        if d < reached:
+            raise LayoutError(
+                "complement: the modes of a layout don't overlap and its strides aren't negative",
+                got=f"mode {n}:{d} of {layout}, below the {reached} offsets that smaller strides take",
+                allowed=f"a stride of at least {reached}",
+                fix="take the complement of a layout whose strides nest inside each other",
+            )
+        shape.append(d // reached)
+        stride.append(reached)
+        reached = d * n
+    if cotarget is None:
+        cotarget = 1 + sum((n - 1) * d for d, n in modes)
+    shape.append(product(ceil_div(cotarget, reached)))
+    stride.append(reached)
+    return flat_layout(*merged(tuple(shape), tuple(stride)))
+
+
+def right_inverse(layout: Layout) -> Layout:
+    """The largest R, in order of stride, with layout(R(i)) == i.
+
+    Domain: offsets 0 .. size(R) - 1. Codomain: indices of ``layout``.
+
+    Post: layout(R(i)) == i for every i < size(R); 1:0 if no mode has stride 1.
+
+    >>> print(right_inverse(Layout.parse("(8,4):(4,1)")))
+    (4,8):(8,1)
+    >>> print(right_inverse(Layout.parse("4:2")))
+    1:0
+    """
+    modes = merged(layout.flat_shape, layout.flat_stride)
+    shape: list[int] = []
+    stride: list[int] = []
+    reached = 1
+    for d, _, n, place in _by_stride(*modes):
+        if d == reached:
+            shape.append(n)
+            stride.append(place)
+            reached = n * d
+    return flat_layout(*merged(tuple(shape), tuple(stride)))
+
+
+def _by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int, int]]:
+    """(stride, position, extent, index of the mode's second element) in order of stride, then position."""
+    places = []
+    place = 1
+    for position, (n, d) in enumerate(zip(shape, stride, strict=True)):
+        places.append((d, position, n, place))
+        place *= n
+    return sorted(places)
+
+
+def left_inverse(layout: Layout) -> Layout:
+    """L that undoes ``layout``; a quasi-inverse if ``layout`` isn't injective.
+
+    Domain: offsets. Codomain: indices of ``layout``.
+
+    Post: layout(L(layout(i))) == layout(i) for every index i, so L(layout(i)) == i if ``layout`` is injective and
+    has no modes past its end in play.
+
+    Raises:
+        LayoutError: sorted strides that don't divide each other, a negative stride, or an overlap that carries.
+
+    >>> print(left_inverse(Layout.parse("(4,2):(1,16)")))
+    (16,2):(1,4)
+    """
+    modes = merged(layout.flat_shape, layout.flat_stride)
+    last_position = len(modes[0]) - 1
+    ordered = _by_stride(*modes)
+    shape: list[int] = []
+    stride: list[int] = [0]
+    before = 1
+    reach = 0
+    for k, (d, position, n, place) in enumerate(ordered):
+        if d == 0:
+            continue
+        if d < 0 or d % before:
+            raise _no_left_inverse(layout, f"stride {d} after {before}", f"a positive multiple of {before}")
+        shape.append(d // before)
+        stride.append(place)
+        before = d
+        reach += (n - 1) * d
+        # The digit L reads at this stride indexes the mode; smaller strides that overlap can push it past the end.
+        period = ordered[k + 1][0] // d if k < len(ordered) - 1 else reach // d + 1
+        open_ended = position == last_position and layout.flat_shape[-1] > 1
+        if min(period - 1, reach // d) >= n and not open_ended:
+            raise _no_left_inverse(
+                layout,
+                f"digit {min(period - 1, reach // d)} at mode {n}:{d}",
+                f"at most {n - 1}, so smaller strides that don't run past {d}",
+            )
+    shape.append(ordered[-1][2] if ordered else 1)
+    return flat_layout(*merged(tuple(shape), tuple(stride)))
+
+
+def _no_left_inverse(layout: Layout, got: str, allowed: str) -> LayoutError:
+    return LayoutError(
+        "left inverse: each stride of the layout, in increasing order, is a multiple of the one before",
+        got=f"{got} in {layout}",
+        allowed=allowed,
+        fix="invert a layout whose sorted strides chain",
+    )
