@@ -1,0 +1,275 @@
+"""Plan -> Source: the kernel's text and how to launch it. The template prints; every value it prints is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import jinja2
+
+from layoutgen.algebra import Layout, cute_type
+from layoutgen import paths
+from layoutgen.plan.model import (
+    CopyTile,
+    Guard,
+    LoadTile,
+    Operand,
+    OperandRequirement,
+    Plan,
+    StoreTile,
+    program_steps,
+)
+
+ParamType = Literal["i32", "i64", "f32", "ptr"]
+VECTOR_TYPE = {4: "float", 8: "float2", 16: "float4"}
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One kernel parameter: its name in the kernel and its type as the launcher packs it."""
+
+    name: str
+    type: ParamType
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to launch the kernel; the grid is (tiles_m * tiles_n, 1, 1)."""
+
+    kernel: str
+    threads: int
+    shared_bytes: int
+    params: tuple[Param, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kernel as text, with its launch description."""
+
+    name: str
+    variant: str
+    text: str
+    launch: Launch
+
+
+PARAMS = tuple(
+    Param(name, kind)  # type: ignore[arg-type]
+    for name, kind in (
+        ("m", "i32"), ("n", "i32"), ("k", "i32"),
+        ("A", "ptr"), ("a_m", "i64"), ("a_k", "i64"),
+        ("B", "ptr"), ("b_n", "i64"), ("b_k", "i64"),
+        ("C", "ptr"), ("c_m", "i64"), ("D", "ptr"), ("d_m", "i64"),
+        ("alpha", "f32"), ("beta", "f32"),
+    )
+)  # fmt: skip
+
+
+def emit(plan: Plan) -> Source:
+    """Plan -> Source; the same plan gives the same text, byte for byte."""
+    launch = Launch(plan.name, plan.threads.threads, plan.shared_bytes, PARAMS)
+    text = _environment().get_template("simt.cu.j2").render(_context(plan, launch))
+    return Source(plan.name, plan.variant, text, launch)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(paths.templates()),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.globals["kind_of"] = lambda step: type(step).__name__
+    environment.globals["move_name"] = move_name
+    return environment
+
+
+def move_name(step: CopyTile | LoadTile) -> str:
+    """The lambda that performs a move; the ragged first tile has its own, since it alone is bounded in k."""
+    verb = "copy" if isinstance(step, CopyTile) else "load"
+    unguarded = "" if "x" in step.guards else "_unguarded"
+    return f"{verb}_{'first_' if 'k' in step.guards else ''}{step.operand}{unguarded}"
+
+
+def _const(number: int) -> str:
+    """An integer as CuTe's static constant type, as cute_type prints it."""
+    return cute_type(Layout(number, 1)).split("<", 1)[1].rsplit(",", 1)[0]
+
+
+def _using(name: str, layout: Layout, comment: str) -> str:
+    return f"using {name} = {cute_type(layout)};   // {comment}: {layout}"
+
+
+def _requirement(letter: str, modes: str, requirement: OperandRequirement) -> str:
+    if requirement.contiguous is None:
+        return f"{letter} {modes} of any strides"
+    return f"{letter} {modes} contiguous in {requirement.contiguous}, rows on {requirement.align}-byte boundaries"
+
+
+def _context(plan: Plan, launch: Launch) -> dict[str, object]:
+    block_m, block_n, block_k = plan.tile.block
+    need = plan.requirements
+    a, b = (_operand(plan, operand) for operand in plan.operands)
+    views = {"a": a, "b": b}
+    outer_m = plan.order.outer == "m"
+    counts = {"m": plan.tile.value_mode[0].size, "n": plan.tile.value_mode[1].size}
+    outer, inner = ("m", "n") if outer_m else ("n", "m")
+    vector_bytes = plan.epilogue.store.bytes
+    bounds = {"m": "row < m", "n": "col < n"}
+    return {
+        "plan": plan,
+        "launch": launch,
+        "takes": [
+            _requirement("A", "(m,k)", need.a),
+            _requirement("B", "(n,k)", need.b),
+            _requirement("C and D", "(m,n)", need.c),
+        ],
+        "block": f"tile {block_m}x{block_n}x{block_k}, {plan.threads.threads} threads, {plan.stages} stages, "
+        f"{plan.shared_bytes} bytes of shared memory",
+        "tile_types": [
+            f"using BlockM = {_const(block_m)};",
+            f"using BlockN = {_const(block_n)};",
+            f"using BlockK = {_const(block_k)};",
+            f"constexpr int kStages = {plan.stages};",
+            f"constexpr int kGroup = {plan.schedule.group};",
+            _using("ThreadM", plan.threads.m, "thread -> m"),
+            _using("ThreadN", plan.threads.n, "thread -> n"),
+            _using("ValueM", plan.tile.value_mode[0], "value -> m"),
+            _using("ValueN", plan.tile.value_mode[1], "value -> n"),
+        ],
+        "promises": _promises(plan),
+        "operands": [a, b],
+        "a": a,
+        "b": b,
+        "moves": list(_moves(plan, views)),
+        "slots": plan.a.fragment.slots,
+        "slot_type": _const(plan.a.fragment.slots),
+        "raster": {"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"},
+        "order": {
+            "outer": counts[outer],
+            "inner": counts[inner],
+            "step": f"outer % 2 ? {counts[inner] - 1} - step : step" if plan.order.serpentine else "step",
+            "indices": "outer, inner" if outer_m else "inner, outer",
+            "index_m": "outer" if outer_m else "inner",
+            "index_n": "inner" if outer_m else "outer",
+            "about": f"{outer} outer" + (f", every other turn backwards in {inner}" if plan.order.serpentine else ""),
+        },
+        "epilogue": {
+            "bytes": vector_bytes,
+            "type": VECTOR_TYPE[vector_bytes],
+            "vector": _const(plan.epilogue.vector),
+            "guard": " && ".join(bounds[mode] for mode in ("m", "n") if mode in plan.epilogue.guards),
+        },
+    }
+
+
+def _promises(plan: Plan) -> list[str]:
+    threads = plan.threads.threads
+    promises = [
+        f"size(ThreadM{{}}) == {threads} && size(ThreadN{{}}) == {threads}",
+        f"{threads} * size(ValueM{{}}) * size(ValueN{{}}) == BlockM{{}} * BlockN{{}}",
+    ]
+    for operand in plan.operands:
+        letter, copy = operand.name.upper(), operand.copy
+        promises += [
+            f"cosize_v<Smem{letter}> <= kSmem{letter}",
+            f"{copy.participants} * size(Copy{letter}ElementX{{}}) * size(Copy{letter}ElementK{{}})"
+            f" == Block{operand.x.upper()}{{}} * BlockK{{}}",
+        ]
+    return promises
+
+
+def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
+    upper, copy, x = operand.name.upper(), operand.copy, operand.x
+    strides = {
+        None: f"{operand.name}_{x}, {operand.name}_k",
+        "k": f"{operand.name}_{x}, _1{{}}",
+        x: f"_1{{}}, {operand.name}_k",
+    }
+    read, write = VECTOR_TYPE[copy.read_vector * 4], VECTOR_TYPE[copy.write.bytes]
+    along = {"x": copy.element_x.size, "k": copy.element_k.size}
+    staging_order = "_1," + _const(along["x"]) if copy.vector_mode == "x" else _const(along["k"]) + ",_1"
+    how = f"through registers, {copy.read_vector * 4}-byte loads and {copy.write.bytes}-byte stores"
+    return {
+        "name": operand.name,
+        "upper": upper,
+        "x": x,
+        "x_upper": x.upper(),
+        "stride": f"make_stride({strides[operand.contiguous]})",
+        "copy_about": f"{upper}: " + (how if copy.atom.through_registers else f"cp.async, {copy.write.bytes} bytes a piece"),
+        "staged": copy.atom.through_registers,
+        "staging": f"Shape<{_const(along['x'])},{_const(along['k'])}>,Stride<{staging_order}>",
+        "participants": copy.participants,
+        "read_type": read,
+        "write_type": write,
+        "read_pieces_x": _const(along["x"] // (copy.read_vector if copy.vector_mode == "x" else 1)),
+        "read_element_i": _scaled("i", copy.read_vector if copy.vector_mode == "x" else 1),
+        "read_element_j": _scaled("j", copy.read_vector if copy.vector_mode == "k" else 1),
+        "atom": "SM80_CP_ASYNC_CACHEGLOBAL" if copy.write.bytes == 16 else "SM80_CP_ASYNC_CACHEALWAYS",
+        "fragment_type": VECTOR_TYPE[operand.fragment.load.bytes],
+        "vectors": operand.fragment.vectors,
+        "value_count": _const(plan.tile.value_mode[0 if x == "m" else 1].size),
+        "types": [
+            _using(f"Smem{upper}", operand.shared.layout, f"({x}, k, stage) -> float"),
+            f"constexpr int kSmem{upper} = {operand.shared.bytes // 4};   // floats, all stages",
+            _using(f"Fragment{upper}Thread", operand.fragment.load.base, "thread -> float"),
+            _using(f"Fragment{upper}", operand.fragment.load.steps, f"(vector, k, stage) -> {VECTOR_TYPE[operand.fragment.load.bytes]}"),
+            _using(f"Copy{upper}ThreadX", copy.thread_x, f"thread -> {x}"),
+            _using(f"Copy{upper}ThreadK", copy.thread_k, "thread -> k"),
+            _using(f"Copy{upper}ElementX", copy.element_x, f"i -> {x}"),
+            _using(f"Copy{upper}ElementK", copy.element_k, "j -> k"),
+            _using(f"Copy{upper}Thread", copy.write.base, "thread -> float"),
+            _using(f"Copy{upper}", copy.write.steps, f"(i, j, stage) -> {write}"),
+        ],
+    }
+
+
+def _scaled(index: str, by: int) -> str:
+    return index if by == 1 else f"{index} * {by}"
+
+
+def _moves(plan: Plan, views: dict[str, dict[str, object]]) -> Iterator[dict[str, object]]:
+    """The distinct moves of the program, in the order of first use."""
+    seen: set[str] = set()
+    for step in program_steps(plan.program):
+        if not isinstance(step, CopyTile | LoadTile | StoreTile):
+            continue
+        name = f"store_{step.operand}" if isinstance(step, StoreTile) else move_name(step)
+        if name in seen:
+            continue
+        seen.add(name)
+        operand = plan.a if step.operand == "a" else plan.b
+        yield _move(plan, operand, step, name, views[step.operand])
+
+
+def _move(
+    plan: Plan, operand: Operand, step: CopyTile | LoadTile | StoreTile, name: str, view: dict[str, object]
+) -> dict[str, object]:
+    copy, upper = operand.copy, operand.name.upper()
+    guards: frozenset[Guard] = frozenset() if isinstance(step, StoreTile) else step.guards
+    width = copy.write_vector if isinstance(step, StoreTile) else copy.read_vector
+    along = {"x": copy.element_x.size, "k": copy.element_k.size}
+    tests = {"x": f"t{upper}p{upper}(i)", "k": f"k_{operand.name} + Copy{upper}ElementK{{}}({view['read_element_j']}) >= 0"}
+    predicate = " && ".join(tests[guard] for guard in ("x", "k") if guard in guards)
+    about = {
+        "CopyTile": f"start copying {upper}'s next k-tile into the write stage",
+        "LoadTile": f"load {upper}'s next k-tile into registers",
+        "StoreTile": f"store {upper}'s k-tile from registers into the write stage",
+    }[type(step).__name__]
+    return {
+        "kind": type(step).__name__,
+        "name": name,
+        "operand": view,
+        "about": about + ("; what lies before k = 0 is zero" if "k" in guards else ""),
+        "participants_only": copy.participants < plan.threads.threads,
+        "pieces_x": along["x"] // (width if copy.vector_mode == "x" else 1),
+        "pieces_k": along["k"] // (width if copy.vector_mode == "k" else 1),
+        "predicate": predicate,
+        "condition": f"if ({predicate}) " if predicate else "",
+        "zero_fill": "k" in guards,
+    }
+

@@ -1,0 +1,29 @@
+"""Copy atoms: the instructions that move a k-tile from global to shared memory, as the PTX ISA defines them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAtom:
+    """A way from global to shared memory.
+
+    name: what a spec calls it. widths: bytes one instruction may move, widest first. arch: the oldest architecture.
+    through_registers: whether the data waits in registers between a load and a store (so the two sides may differ in
+    width and a tile may be transposed on the way). source: where the widths are defined.
+    """
+
+    name: str
+    widths: tuple[int, ...]
+    arch: str
+    through_registers: bool
+    source: str
+
+
+CP_ASYNC = CopyAtom(
+    "cp.async", (16, 8, 4), "sm_80", False, "PTX ISA, Data Movement: cp.async (cp-size 4, 8 or 16; .cg only 16)"
+)
+LDG_STS = CopyAtom("ldg.sts", (16, 8, 4), "sm_50", True, "PTX ISA, Data Movement: ld.global and st.shared, .v2 and .v4")
+
+COPY_ATOMS = {atom.name: atom for atom in (CP_ASYNC, LDG_STS)}

@@ -1,0 +1,303 @@
+"""The frozen Plan: everything a reader (check, explain, emit, the operator) may ask, and nothing that computes.
+
+Letters used in comments below, as in CuTe: x is m for operand A and n for operand B; v counts values of one thread,
+i counts the pieces of one thread's copy. Offsets into shared memory are in elements unless a name says bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from layoutgen.algebra import Layout
+from layoutgen.hw.atoms import CopyAtom
+
+Mode = Literal["m", "n", "k"]
+OperandName = Literal["a", "b"]
+Guard = Literal["x", "k", "m", "n"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRequirement:
+    """What a variant asks of one tensor.
+
+    contiguous: the mode whose stride must be one element, or None where any two strides will do.
+    align: bytes that must divide the base address, the pitch and the length of the contiguous mode.
+    """
+
+    contiguous: Mode | None
+    align: int
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """When a variant may be used; the operator's guards, the predicates and the tests' shapes come from here alone."""
+
+    a: OperandRequirement
+    b: OperandRequirement
+    c: OperandRequirement  # holds for C (when it is read) and for D
+
+
+@dataclass(frozen=True, slots=True)
+class CTile:
+    """Who owns what of the block tile of C.
+
+    positions: ((lane_m, lane_n), (warp_m, warp_n), (value_m, value_n)) -> m + BLK_M * n.
+    lanes, warps: (lane_m, lane_n) -> lane and (warp_m, warp_n) -> warp, as the spec gives them.
+    lane_mode, warp_mode, value_mode: for (m, n), the layouts index -> coordinate of that mode in the block tile.
+    """
+
+    block: tuple[int, int, int]
+    lanes: Layout
+    warps: Layout
+    lane_mode: tuple[Layout, Layout]
+    warp_mode: tuple[Layout, Layout]
+    value_mode: tuple[Layout, Layout]
+    positions: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadMap:
+    """thread -> coordinate in the block tile of C, by mode; thread = lane + 32 * warp."""
+
+    threads: int
+    m: Layout
+    n: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One family of memory instructions: every site moves `bytes` at thread base + step.
+
+    base: thread -> offset in elements. steps: piece -> offset in vectors of bytes // itemsize elements.
+    The sum is right because both layouts are plain (strides, no swizzle): base(thread) + step * vector is the address.
+    """
+
+    name: str
+    opcode: Literal["ld.shared", "st.shared", "ld.global", "st.global", "cp.async"]
+    bytes: int
+    base: Layout
+    steps: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One operand's shared memory: (x, k, stage) -> offset, and the bytes of all its stages."""
+
+    layout: Layout
+    stage_elements: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One operand's way from shared memory to registers.
+
+    load: the shared loads; steps has modes (v, k, stage) in vectors. vectors: per thread and k. slots: register copies.
+    """
+
+    load: Access
+    vector: int
+    vectors: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One operand's way from global to shared memory, for one k-tile.
+
+    participants: the first so many threads copy. thread_x, thread_k: thread -> first coordinate in the tile.
+    element_x, element_k: a thread's element (i, j) -> coordinate relative to its first; (i, j) also indexes its
+    staging registers where the atom goes through registers.
+    vector_mode: the mode ("x" or "k") along which accesses wider than one element run.
+    read_vector, write_vector: elements per global and per shared access; equal for cp.async.
+    write: the shared side; steps has modes (i, j, stage) in units of write_vector elements.
+    """
+
+    atom: CopyAtom
+    participants: int
+    thread_x: Layout
+    thread_k: Layout
+    element_x: Layout
+    element_k: Layout
+    vector_mode: Literal["x", "k"]
+    read_vector: int
+    write_vector: int
+    write: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A or B: dtype, the mode x it shares with C, which global mode is contiguous, and its three storages."""
+
+    name: OperandName
+    dtype: str
+    x: Mode
+    contiguous: Mode | None
+    shared: Shared
+    copy: Copy
+    fragment: Fragment
+
+
+# ---- The program: what happens in which order. A template prints steps; a mutation test deletes them. ----
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTile:
+    """Start cp.async of the operand's next k-tile into the write stage; `guards` are the predicates it runs under."""
+
+    operand: OperandName
+    guards: frozenset[Guard]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTile:
+    """Load the operand's next k-tile from global memory into staging registers."""
+
+    operand: OperandName
+    guards: frozenset[Guard]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTile:
+    """Store the operand's staging registers into the write stage."""
+
+    operand: OperandName
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Close the group of copies started since the last commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait until at most `pending` groups of this thread are in flight."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of the block meet; shared memory written before is readable after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Move a cursor on: the global k-tile to fetch next, or the stage that is read or written."""
+
+    cursor: Literal["fetch", "read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFragment:
+    """Load fragment k of the read stage into a register slot, both operands."""
+
+    k: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mma:
+    """Multiply the fragments of a slot into the accumulators, in the plan's issue order."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class IfTilesLeft:
+    """Run `steps` only while a k-tile is left to fetch (uniform over the block)."""
+
+    steps: tuple["Step", ...]
+    guarded: bool = True
+
+
+Step = (
+    CopyTile | LoadTile | StoreTile | Commit | Wait | Barrier | Advance | LoadFragment | Mma | IfTilesLeft
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """prologue once, steady once per k-tile, drain once; then the epilogue."""
+
+    prologue: tuple[Step, ...]
+    steady: tuple[Step, ...]
+    drain: tuple[Step, ...]
+
+
+def program_steps(program: Program) -> Iterator[Step]:
+    """All steps in the order of the text, those inside IfTilesLeft included and IfTilesLeft itself left out."""
+
+    def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+        for step in steps:
+            if isinstance(step, IfTilesLeft):
+                yield from walk(step.steps)
+            else:
+                yield step
+
+    return walk(program.prologue + program.steady + program.drain)
+
+
+@dataclass(frozen=True, slots=True)
+class IssueOrder:
+    """The order of the FFMAs of one k: outer mode, and whether every other row runs backwards."""
+
+    outer: Literal["m", "n"]
+    serpentine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Which block computes which (m, n, k0, k1). Data-parallel: one full k range a tile, no partial results to meet.
+
+    raster: the mode that neighbouring blocks walk within a group; group: tiles in that mode before the other advances.
+    """
+
+    kind: Literal["data_parallel"]
+    raster: Literal["along_m", "along_n"]
+    group: int
+    min_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """D = alpha * accumulator + beta * C. `vector` elements of n per access; C is read only where beta is not zero."""
+
+    vector: int
+    load: Access
+    store: Access
+    guards: frozenset[Guard]
+    read_c_if_beta: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders variants (low first)."""
+
+    name: str
+    about: str
+    variant: str
+    cost: int
+    arch: str
+    dtype: str
+    requirements: Requirements
+    tile: CTile
+    threads: ThreadMap
+    a: Operand
+    b: Operand
+    stages: int
+    program: Program
+    order: IssueOrder
+    schedule: Schedule
+    epilogue: Epilogue
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of one block, in bytes."""
+        return self.a.shared.bytes + self.b.shared.bytes
+
+    @property
+    def operands(self) -> tuple[Operand, Operand]:
+        return (self.a, self.b)
