@@ -14,12 +14,14 @@ from pathlib import Path
 from layoutgen.build.tools import toolchain
 from layoutgen.errors import BuildError
 
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
+# Address, predicate, mnemonic. PT is the predicate that is always true: what stands under @!PT never executes (ptxas
+# puts three `@!PT LDS RZ, [RZ]` before the LDGSTS of sm_90), so it is no instruction of the kernel.
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?!@!U?PT\s)(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
 _LOADS = frozenset({"ld", "ldg", "lds", "ldl", "ldc", "ldcu", "uldc", "ldgsts", "ldsm"})
 _STORES = frozenset({"st", "stg", "sts", "stl", "stsm"})
 _ATOMICS = frozenset({"atom", "atomg", "atoms", "red", "redg", "reds"})
 _MEMORY = _LOADS | _STORES | _ATOMICS
-_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "F64": 8, "128": 16, "256": 32}
 
 
 def sass(cubin: bytes) -> str:
@@ -46,7 +48,7 @@ def sass(cubin: bytes) -> str:
 
 
 def sass_counts(cubin: bytes) -> Counter[tuple[str, int]]:
-    """How often each instruction stands in the code (static counts: an instruction in a loop counts once).
+    """How often each instruction stands in the code: one in a loop counts once, one that never executes not at all.
 
     Returns:
         (opcode in lower case, bytes that one thread moves) -> count: ``("lds", 16)`` for LDS.128, ``("ldgsts", 4)`` for
