@@ -59,7 +59,7 @@ def read(path: str | Path) -> str:
     if len(data) > MAX_BYTES:
         raise SpecError("a spec is small", got="a larger file", allowed=f"{MAX_BYTES} bytes", where=where)
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SpecError(
@@ -85,7 +85,6 @@ class _Events(Reader, Scanner, Parser):
             return super().scan_plain()
         start, text = self.get_mark(), self.prefix(length)
         self.forward(length)
-        self.allow_simple_key = False
         return ScalarToken(text.rstrip(), True, start, self.get_mark())
 
     def _bracketed(self) -> int:

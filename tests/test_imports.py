@@ -45,7 +45,7 @@ def layer(module: str) -> str:
 
 
 def imported(source: str, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:
-    """(line, layer) of every import of layoutgen in `module`, wherever it stands: in a function, under TYPE_CHECKING."""
+    """(line, layer) of every import of layoutgen in `module`, also in functions and under TYPE_CHECKING."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -1,9 +1,10 @@
-"""What loading refuses beyond tests/bad: files that aren't there, bombs, several errors at once, and any noise at all."""
+"""What loading refuses beyond tests/bad: missing files, bombs, several errors at once, and any noise at all."""
 
 from __future__ import annotations
 
 import os
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ def refused(text: str) -> SpecError:
     with pytest.raises(SpecError) as caught:
         loads(text)
     return caught.value
+
+
+def rules(text: str) -> list[str]:
+    return [error.rule for error in refused(text).errors]
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -53,6 +58,16 @@ def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(GOOD)
     os.truncate(path, 1 << 40)  # sparse: a terabyte that takes no room
+    tracemalloc.start()
+    with pytest.raises(SpecError, match="a spec is small"):
+        load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * MAX_BYTES
+    path.write_bytes(b"#" + "é".encode() * MAX_BYTES)  # the limit may cut a character in two
+    with pytest.raises(SpecError, match="a spec is small"):
+        load(path)
+    path.write_bytes("é".encode() * MAX_BYTES)
     with pytest.raises(SpecError, match="a spec is small"):
         load(path)
 
@@ -107,8 +122,14 @@ def test_every_error_is_reported_in_the_order_of_its_line() -> None:
     error = refused(text)
     assert [found.where.line for found in error.errors if found.where] == [3, 5, 10, 11, 12, 14, 14]
     assert {found.rule.split()[0] for found in error.errors} == {
-        "arch", "operands.a.contiguous", "tiling.block", "tiling.warps", "tiling.lanes", "shared.stages", "shared.stagse"
-    }  # fmt: skip
+        "arch",
+        "operands.a.contiguous",
+        "tiling.block",
+        "tiling.warps",
+        "tiling.lanes",
+        "shared.stages",
+        "shared.stagse",
+    }
     assert str(error) == "\n".join(map(str, error.errors))
     assert (error.rule, error.where) == (error.errors[0].rule, error.errors[0].where)
 
@@ -120,16 +141,15 @@ def test_a_single_error_is_its_own_list() -> None:
 
 
 def test_a_value_that_yaml_refused_is_not_reported_twice() -> None:
-    assert [error.rule for error in refused(GOOD.replace("(8,4):(4,1)", "~")).errors] == ["tiling.lanes needs a value"]
-    assert [error.rule for error in refused(GOOD.replace("[8, 4]", "[8, ~]")).errors] == [
-        "tiling.values.1 needs a value"
-    ]
+    assert rules(GOOD.replace("(8,4):(4,1)", "~")) == ["tiling.lanes needs a value"]
+    assert rules(GOOD.replace("[8, 4]", "[8, ~]")) == ["tiling.values.1 needs a value"]
+    assert rules(GOOD + "lanes: ~") == ["lanes needs a value", "lanes is not a key of a spec"]  # two things to mend
 
 
 @pytest.mark.parametrize(
     ("old", "new", "fix"),
     [
-        ("lanes:", "Lanes:", "did you mean `lanes`?"),
+        ("lanes:", "LANES:", "did you mean `lanes`?"),
         ("tiling:", "tilings:", "did you mean `tiling`?"),
         ("shared: {stages: 2}", "shared: {stages: 2, group: 3}", "move it under `schedule`"),
         ("shared: {stages: 2}", "shared: {stages: 2}\ncontiguous: k", "move it under `operands.a`"),

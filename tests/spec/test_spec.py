@@ -33,6 +33,13 @@ tiling:                # line 9
 shared: {stages: 2}
 """
 
+# The same as one flow mapping.
+FLOW = (
+    "{name: small, about: a spec for tests, arch: sm_80,\n operands: {a: {dtype: f32, contiguous: k},\n"
+    " b: {dtype: f32, contiguous: n}, c: {dtype: f32}, accumulate: f32},\n tiling: {block: [64, 64, 16],"
+    " warps: (2,2):(2,1), # here\n  lanes: (8,4):(4,1),\n values: [8, 4]}, shared: {stages: 2}}"
+)
+
 
 def with_lanes(text: str) -> Layout:
     return loads(GOOD.replace("(8,4):(4,1)", text)).tiling.lanes
@@ -112,16 +119,18 @@ def test_brackets_protect_commas_inside_braces_and_lists() -> None:
     assert copies.a.threads == Layout((16, 8), (8, 1))
     assert copies.a.values == (Layout((2, 2), (1, 8)), Layout(1, 1))
     assert copies.b.atom == "cp.async"
+    commented = tail.replace(" values", "\n values").replace(
+        "threads: (16,8):(8,1),", "threads: (16,8):(8,1) # why\n ,"
+    )
+    assert loads(GOOD + commented).copies == copies
+    for about in ("f(x, y) = z", "a -> (b, c)", "(a, b) > c"):
+        assert loads(GOOD.replace("a spec for tests", f'"{about}"')).about == about
+        assert loads(FLOW.replace("a spec for tests", f"{about}  ")).about == about
     assert with_values("[(4,2):(1,16), 4]") == (Layout((4, 2), (1, 16)), Layout(4, 1))
 
 
 def test_the_file_may_be_one_flow_mapping_over_several_lines() -> None:
-    flow = (
-        "{name: small, about: a spec for tests, arch: sm_80,\n operands: {a: {dtype: f32, contiguous: k},\n"
-        " b: {dtype: f32, contiguous: n}, c: {dtype: f32}, accumulate: f32},\n tiling: {block: [64, 64, 16],"
-        " warps: (2,2):(2,1), # here\n  lanes: (8,4):(4,1),\n values: [8, 4]}, shared: {stages: 2}}"
-    )
-    assert loads(flow) == loads(GOOD)
+    assert loads(FLOW) == loads(GOOD)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +160,7 @@ def test_each_mode_of_a_tile_must_be_right() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0", "-1", "+2", "1e3", "0x10", "0b1", "010", "1_000", "2.0", ".nan", ".inf", "two", "1048577", "9" * 5000, "２"],
+    ["0", "-1", "+2", "1e3", "0x10", "0b1", "010", "1_000", "2.0", ".nan", ".inf", "two", "1048577", "9" * 5000, "1２"],
 )
 def test_a_count_is_a_positive_integer_in_plain_digits(text: str) -> None:
     assert errors_of(GOOD.replace("stages: 2", f"stages: {text}")) == ["shared.stages must be a positive integer"]
@@ -258,6 +267,11 @@ def test_to_yaml_round_trips(lanes: str, values: str, warp: str, about: str, gro
     assert spec.about == about and str(spec.tiling.lanes) == lanes
     assert loads(spec.to_yaml()) == spec
     assert yaml.safe_load(spec.to_yaml())["tiling"]["lanes"] == lanes  # any YAML reader gets the text, not a number
+
+
+def test_to_yaml_keeps_text_readable() -> None:
+    about = "Größe " * 30 + "end"
+    assert f"about: {about}\n" in loads(GOOD.replace("a spec for tests", about)).to_yaml()
 
 
 def test_load_names_the_path_in_every_place(tmp_path: Path) -> None:
