@@ -1,0 +1,173 @@
+"""Floating point arithmetic in f32 and f64 (PTX ISA 9.0, section 9.7.3), correctly rounded to nearest even.
+
+A NaN is a NaN: which payload a GPU would give it is not modelled. Approximate instructions (ex2.approx, div.full, ...) are
+refused, because their results are the hardware's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from layoutgen.sim.frame import Array
+from layoutgen.sim.instructions.forms import Form
+
+_F32_TINY = np.float32(2.0**-126)  # the smallest normal number
+_DISCARDED = np.int64((1 << 29) - 1)  # the bits of a float64 that a normal float32 has no room for
+_HALFWAY = np.int64(1 << 28)
+
+
+def fma_f32(a: Array, b: Array, c: Array, out: Array) -> None:
+    """out = a * b + c with one rounding.
+
+    The float64 product is exact. The float64 sum is rounded once, and rounding it again to float32 is wrong only where it
+    fell exactly halfway between two float32 numbers while it wasn't exact: those few lanes are nudged toward the exact sum.
+    """
+    product = np.multiply(a, b, dtype=np.float64)
+    total = product + c
+    out_or_copy = total.astype(np.float32)
+    suspicious = (total.view(np.int64) & _DISCARDED) == _HALFWAY
+    small = np.abs(out_or_copy) <= _F32_TINY
+    if small.any():  # where float32 numbers are denormal, halfway lies elsewhere
+        suspicious |= small & (total != 0)
+    if suspicious.any():
+        where = np.nonzero(suspicious)
+        addend = np.broadcast_to(c, total.shape)[where].astype(np.float64)
+        out_or_copy[where] = _round_sum(product[where], addend, total[where])
+    out[...] = out_or_copy
+
+
+def _round_sum(product: Array, addend: Array, total: Array) -> Array:
+    """float32(product + addend) where ``total`` is the float64 sum: rounded to odd first, which makes the second rounding safe."""
+    part = total - product
+    error = (product - (total - part)) + (addend - part)  # Knuth's two-sum: total + error is the exact sum
+    odd = (total.view(np.int64) & 1) == 1
+    toward = np.where(error > 0, np.inf, -np.inf)
+    nudged = np.where((error != 0) & ~odd, np.nextafter(total, toward), total)
+    return nudged.astype(np.float32)
+
+
+def _flush(x: Array) -> Array:
+    """.ftz: denormal numbers become zeros of their sign."""
+    return np.where(np.abs(x) < _F32_TINY, np.copysign(np.float32(0), x), x)
+
+
+def _flushing(fn: Callable[..., object], *operands: Array) -> None:
+    *sources, out = operands
+    result = np.empty(np.broadcast(*sources).shape, out.dtype)
+    fn(*(_flush(s) for s in sources), result)
+    out[...] = _flush(result)
+
+
+def _saturating(fn: Callable[..., object], *operands: Array) -> None:
+    """.sat: clamps to [0, 1]; a NaN becomes +0."""
+    *sources, out = operands
+    result = np.empty(np.broadcast(*sources).shape, out.dtype)
+    fn(*sources, result)
+    out[...] = np.where(result > 0, np.minimum(result, out.dtype.type(1)), out.dtype.type(0))
+
+
+def _rounded(
+    fn: Callable[..., object], sources: int, kinds: tuple[str, ...], bare: bool = True
+) -> Callable[[tuple[str, ...]], Form | None]:
+    """Forms ``[.rn][.ftz][.sat].type``; ``bare``: .rn may be left out. f64 has neither .ftz nor .sat."""
+
+    def build(mods: tuple[str, ...]) -> Form | None:
+        kind = mods[-1]
+        rest = list(mods[:-1])
+        if rest[:1] == ["rn"]:
+            rest.pop(0)
+        elif not bare:
+            return None
+        if kind not in kinds or rest not in ([], ["ftz"], ["sat"], ["ftz", "sat"]) or (rest and kind == "f64"):
+            return None
+        run = fn
+        if "ftz" in rest:
+            run = partial(_flushing, run)
+        if "sat" in rest:
+            run = partial(_saturating, run)
+        return Form(run, kind, (kind,) * sources)
+
+    return build
+
+
+def _reciprocal(a: Array, out: Array) -> None:
+    np.divide(a.dtype.type(1), a, out=out)
+
+
+def _least(greatest: bool, nan: bool, a: Array, b: Array, out: Array) -> None:
+    """min or max as PTX has them: -0 < +0; one NaN gives the other operand (with .NaN: NaN)."""
+    pick = np.maximum if greatest else np.minimum
+    result = pick(a, b) if nan else (np.fmax if greatest else np.fmin)(a, b)
+    zeros = (a == 0) & (b == 0)
+    if zeros.any():
+        negative = np.signbit(a) & np.signbit(b) if greatest else np.signbit(a) | np.signbit(b)
+        result = np.where(zeros, np.where(negative, out.dtype.type(-0.0), out.dtype.type(0.0)), result)
+    out[...] = result
+
+
+def _extreme(greatest: bool) -> Callable[[tuple[str, ...]], Form | None]:
+    def build(mods: tuple[str, ...]) -> Form | None:
+        kind, rest = mods[-1], mods[:-1]
+        if (
+            kind not in ("f32", "f64")
+            or rest not in ((), ("ftz",), ("NaN",), ("ftz", "NaN"))
+            or (kind == "f64" and rest)
+        ):
+            return None
+        fn: Callable[..., object] = partial(_least, greatest, "NaN" in rest)
+        return Form(partial(_flushing, fn) if "ftz" in rest else fn, kind, (kind, kind))
+
+    return build
+
+
+def _sign(fn: np.ufunc) -> Callable[[tuple[str, ...]], Form | None]:
+    def build(mods: tuple[str, ...]) -> Form | None:
+        if mods == ("ftz", "f32"):
+            return Form(partial(_flushing, fn), "f32", ("f32",))
+        return Form(fn, mods[0], mods) if mods in (("f32",), ("f64",)) else None
+
+    return build
+
+
+def _copysign(a: Array, b: Array, out: Array) -> None:
+    """copysign d, a, b: the sign of a on the magnitude of b."""
+    np.copysign(b, a, out=out)
+
+
+def _test(what: str) -> Callable[[Array, Array], object] | None:
+    tests: dict[str, Callable[[Array, Array], object]] = {
+        "finite": lambda a, out: np.isfinite(a, out=out),
+        "infinite": lambda a, out: np.isinf(a, out=out),
+        "number": lambda a, out: np.logical_not(np.isnan(a), out=out),
+        "notanumber": lambda a, out: np.isnan(a, out=out),
+    }
+    return tests.get(what)
+
+
+def _test_form(mods: tuple[str, ...]) -> Form | None:
+    if len(mods) != 2 or mods[1] not in ("f32", "f64"):
+        return None
+    fn = _test(mods[0])
+    return None if fn is None else Form(fn, "pred", (mods[1],))
+
+
+_BOTH = ("f32", "f64")
+BUILDERS = {
+    "add": _rounded(np.add, 2, _BOTH),
+    "sub": _rounded(np.subtract, 2, _BOTH),
+    "mul": _rounded(np.multiply, 2, _BOTH),
+    "fma": _rounded(fma_f32, 3, ("f32",), bare=False),
+    "mad": _rounded(fma_f32, 3, ("f32",), bare=False),
+    "div": _rounded(np.divide, 2, _BOTH, bare=False),
+    "rcp": _rounded(_reciprocal, 1, _BOTH, bare=False),
+    "sqrt": _rounded(np.sqrt, 1, _BOTH, bare=False),
+    "min": _extreme(False),
+    "max": _extreme(True),
+    "neg": _sign(np.negative),
+    "abs": _sign(np.absolute),
+    "copysign": lambda mods: Form(_copysign, mods[0], mods * 2) if mods in (("f32",), ("f64",)) else None,
+    "testp": _test_form,
+}
