@@ -32,16 +32,19 @@ def site(tmp_path: Path) -> Callable[..., Path]:
     def make(name: str = "site", *, without: tuple[str, ...] = (), **versions: str) -> Path:
         root = tmp_path / name
         tools = toolchain()
-        cutlass, *cuda = tools.includes
+        cutlass, cccl, cudart, crt = (
+            next(folder for folder in tools.includes if (folder / header).is_file())
+            for header in ("cute/tensor.hpp", "cuda/std/version", "cuda_runtime.h", "crt/host_defines.h")
+        )
         files = {
             "nvidia-cutlass": {"cutlass_library/source/include": cutlass},
-            "nvidia-cuda-cccl": {"nvidia/cu13/include/cccl": cuda[0]},
+            "nvidia-cuda-cccl": {"nvidia/cu13/include/cccl": cccl},
             "nvidia-cuda-runtime": {
                 f"nvidia/cu13/include/{entry.name}": entry
-                for entry in cuda[1].iterdir()
+                for entry in cudart.iterdir()
                 if entry.name not in ("cccl", "crt")
             },
-            "nvidia-cuda-crt": {"nvidia/cu13/include/crt": cuda[1] / "crt"},
+            "nvidia-cuda-crt": {"nvidia/cu13/include/crt": crt / "crt"},
             "nvidia-cuda-nvrtc": {f"nvidia/cu13/lib/{file.name}": file for file in (tools.nvrtc, tools.builtins)},
             "nvidia-cuda-nvcc": {"nvidia/cu13/bin/ptxas": tools.ptxas},
         }

@@ -24,7 +24,8 @@ PACKAGE_ROOT = Path(layoutgen.__file__).parents[1]
 
 
 def spawn(code: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)}
+    inherited = os.environ.get("PYTHONPATH", "")
+    environment = {**os.environ, "PYTHONPATH": f"{PACKAGE_ROOT}{os.pathsep}{inherited}"}
     return subprocess.Popen(
         [sys.executable, "-c", code], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

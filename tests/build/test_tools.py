@@ -20,7 +20,8 @@ PACKAGE_ROOT = Path(layoutgen.__file__).parents[1]
 
 def run(code: str, *pythonpath: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs `code` in a fresh Python that has no CUDA tool on its PATH."""
-    bare = {"PATH": "/nonexistent", "PYTHONPATH": os.pathsep.join(map(str, (*pythonpath, PACKAGE_ROOT)))}
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    bare = {"PATH": "/nonexistent", "PYTHONPATH": os.pathsep.join(map(str, (*pythonpath, PACKAGE_ROOT, *inherited)))}
     return subprocess.run(
         [sys.executable, "-c", code], env=bare | environment, capture_output=True, text=True, check=False
     )
