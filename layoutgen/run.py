@@ -1,0 +1,222 @@
+"""Artifact -> one launch: on the GPU that holds the operands, or in the simulator for operands on the CPU.
+
+A problem is described once, as the kernel's parameters; both ways read the same Launch description.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutgen import build, sim
+from layoutgen.emit import Source, emit
+from layoutgen.errors import OperandError
+from layoutgen.plan.model import LoadFragment, Mma, OperandRequirement, Plan, program_steps
+from layoutgen.plan.schedule import tiles
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT_ARCH = "sm_90a"  # what the simulator's PTX is compiled for where there is no GPU
+MAX_EXTENT = 2**31 - 1024  # m, n and k are 32-bit in the kernel, and a block tile may overhang them
+MAX_BLOCKS = 2**31 - 1  # CUDA programming guide, maximum x-dimension of a grid
+SIMULATED_LANES_PER_SECOND = 6.0e7  # lane-instructions, one core; measured by benchmarks/simulator.py
+SIMULATION_LIMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A matrix in memory: its base address in bytes, extents and strides in elements, by (x, k) or (m, n)."""
+
+    address: int
+    extents: tuple[int, int]
+    strides: tuple[int, int]
+
+    def meets(self, need: OperandRequirement, modes: tuple[str, str], itemsize: int) -> bool:
+        """Whether a variant that needs `need` may access this matrix.
+
+        The stride of a mode of one element or none is never used, so it can't disagree.
+        """
+        if need.contiguous is None:
+            return True
+        run = modes.index(need.contiguous)
+        pitch = 1 - run
+        if self.extents[run] > 1 and self.strides[run] != 1:
+            return False
+        if need.align <= itemsize:
+            return True
+        pitch_bytes = self.strides[pitch] * itemsize if self.extents[pitch] > 1 else 0
+        return not (self.address % need.align or self.extents[run] * itemsize % need.align or pitch_bytes % need.align)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One call: D = alpha * A * B + beta * C, with the operands' views. a is (m, k), b is (n, k), c and d are (m, n)."""
+
+    m: int
+    n: int
+    k: int
+    a: View
+    b: View
+    c: View
+    d: View
+    alpha: float
+    beta: float
+
+    def params(self) -> tuple[Any, ...]:
+        """The kernel's parameters in the order of emit.PARAMS. alpha = 0 reads neither A nor B, as in BLAS: k becomes 0."""
+        k = 0 if self.alpha == 0.0 else self.k
+        return (
+            self.m, self.n, k,
+            self.a.address, *self.a.strides, self.b.address, *self.b.strides,
+            self.c.address, self.c.strides[0], self.d.address, self.d.strides[0],
+            self.alpha, self.beta,
+        )  # fmt: skip
+
+
+def fits(plan: Plan, problem: Problem, itemsize: int = 4) -> bool:
+    """Whether the plan's requirements hold for the problem; C counts only where it is read."""
+    need = plan.requirements
+    return (
+        problem.a.meets(need.a, ("m", "k"), itemsize)
+        and problem.b.meets(need.b, ("n", "k"), itemsize)
+        and problem.d.meets(need.c, ("m", "n"), itemsize)
+        and (problem.beta == 0.0 or problem.c.meets(need.c, ("m", "n"), itemsize))
+    )
+
+
+def choose(plans: tuple[Plan, ...], problem: Problem) -> Plan:
+    """The cheapest variant whose requirements hold; the last one takes any strides."""
+    return next(plan for plan in plans if fits(plan, problem))
+
+
+def grid(plan: Plan, m: int, n: int) -> int:
+    """Blocks of a launch.
+
+    Raises OperandError where there are more tiles than a grid has blocks.
+    """
+    tiles_m, tiles_n = tiles(plan.tile, m, n)
+    if tiles_m * tiles_n > MAX_BLOCKS:
+        raise OperandError(
+            "C must have no more tiles than a grid has blocks",
+            got=f"{tiles_m} x {tiles_n} tiles",
+            allowed=f"at most {MAX_BLOCKS}",
+            fix="split the product into several calls",
+        )
+    return tiles_m * tiles_n
+
+
+def target_arch(plan: Plan) -> str:
+    """The architecture of the GPU here, else a default that is no older than the spec's minimum."""
+    return build.current_arch() or max(DEFAULT_ARCH, plan.arch, key=lambda arch: int(arch[3:].rstrip("a")))
+
+
+@cache
+def source(plan: Plan) -> Source:
+    """The plan's kernel text, emitted once per process."""
+    return emit(plan)
+
+
+def artifact(plan: Plan, arch: str) -> build.Artifact:
+    """The plan's kernel built for an architecture, from the cache where it was built before."""
+    kernel = source(plan)
+    return build.build(kernel.text, kernel.launch.kernel, arch)
+
+
+class CompiledForGpu:
+    """One plan loaded on one GPU. Calling it enqueues the kernel on a stream."""
+
+    def __init__(self, plan: Plan, device: int) -> None:
+        self._plan = plan
+        self._launch = source(plan).launch
+        self._function = build.load(artifact(plan, build.Device(device).arch), device=device)
+        self._params = build.ParamBlock([p.type for p in self._launch.params], [p.name for p in self._launch.params])
+
+    def __call__(self, problem: Problem, stream: int) -> None:
+        launch = self._launch
+        blocks = (grid(self._plan, problem.m, problem.n), 1, 1)
+        packed = self._params.pack(*problem.params())
+        self._function.launch(blocks, (launch.threads, 1, 1), launch.shared_bytes, stream, packed)
+
+
+def estimate_seconds(plan: Plan, m: int, n: int, k: int) -> float:
+    """How long the simulator needs, from the multiply-adds and loads of the program and its measured speed."""
+    per_tile = 0
+    multiplies = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
+    for step in program_steps(replace(plan.program, prologue=(), drain=())):
+        if isinstance(step, Mma):
+            per_tile += multiplies
+        elif isinstance(step, LoadFragment):
+            per_tile += plan.a.fragment.vectors + plan.b.fragment.vectors
+        else:
+            per_tile += 8
+    k_tiles = -(-k // plan.tile.block[2])
+    lanes = grid(plan, m, n) * plan.threads.threads
+    return lanes * (k_tiles * per_tile + 8 * multiplies) / SIMULATED_LANES_PER_SECOND
+
+
+@cache
+def _simulated_kernel(plan: Plan, arch: str) -> sim.Kernel:
+    return sim.parse(artifact(plan, arch).ptx).kernels[source(plan).launch.kernel]
+
+
+def simulate(
+    plan: Plan,
+    problem: Problem,
+    memory: sim.GlobalMemory,
+    options: sim.Options | None = None,
+    kernel: sim.Kernel | None = None,
+) -> sim.Report:
+    """Run one launch in the simulator; the problem's addresses are those of `memory`."""
+    launch = source(plan).launch
+    return sim.launch(
+        _simulated_kernel(plan, target_arch(plan)) if kernel is None else kernel,
+        memory,
+        grid=(grid(plan, problem.m, problem.n), 1, 1),
+        block=(launch.threads, 1, 1),
+        params=list(problem.params()),
+        dynamic_shared_bytes=launch.shared_bytes,
+        options=options or sim.Options(count=False),
+    )
+
+
+def on_cpu(plan: Plan, problem: Problem, tensors: dict[str, torch.Tensor]) -> None:
+    """Run the problem in the simulator over the storages of CPU tensors.
+
+    tensors: "a", "b", "c", "d", whose addresses in the problem are offsets in their storages, in bytes.
+    Raises OperandError, before anything runs, where the estimated time passes SIMULATION_LIMIT_SECONDS.
+    """
+    seconds = estimate_seconds(plan, problem.m, problem.n, problem.k)
+    if seconds > SIMULATION_LIMIT_SECONDS:
+        raise OperandError(
+            "CPU operands run in the simulator, which takes problems of about a minute",
+            got=f"{problem.m} x {problem.n} x {problem.k}: an estimated {seconds:.0f} s",
+            allowed=f"{SIMULATION_LIMIT_SECONDS:.0f} s",
+            fix="use smaller matrices, or move them to a GPU",
+        )
+    memory = sim.GlobalMemory()
+
+    def place(name: str) -> View:
+        """The operand's own elements as a buffer; the gaps of a view and what lies around it are out of bounds."""
+        address = memory.add(_as_numpy(tensors[name]), writable=name == "d", name=name)
+        return replace(getattr(problem, name), address=address)
+
+    simulate(plan, replace(problem, **{name: place(name) for name in ("a", "b", "c", "d")}), memory)
+
+
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """A CPU tensor as a numpy view that knows its whole storage, so that its alignment there is known too."""
+    import torch
+
+    whole = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage()).numpy()
+    itemsize = tensor.element_size()
+    return np.ndarray(
+        tuple(tensor.shape),
+        np.float32,
+        buffer=whole,
+        offset=tensor.storage_offset() * itemsize,
+        strides=tuple(stride * itemsize for stride in tensor.stride()),
+    )
