@@ -93,6 +93,15 @@ def test_a_wheel_whose_files_are_gone_does_not_count(site: Site) -> None:
         toolchain([root])
 
 
+def test_a_tool_that_cannot_be_run_does_not_count(site: Site) -> None:
+    ptxas = site() / "nvidia/cu13/bin/ptxas"
+    ptxas.unlink()
+    ptxas.write_text("unpacked without its mode")
+    ptxas.chmod(0o644)
+    with pytest.raises(BuildError, match="nvidia-cuda-nvcc"):
+        toolchain([ptxas.parents[3]])
+
+
 def test_the_disassembler_is_optional(site: Site) -> None:
     assert toolchain([site(without=("nvidia-cuda-nvdisasm",))]).nvdisasm is None
 
