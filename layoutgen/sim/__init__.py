@@ -8,12 +8,13 @@ report = launch(module.kernels["name"], memory, grid, block, [a, ...])
 
 from __future__ import annotations
 
+from layoutgen.sim.batch import Options
 from layoutgen.sim.launch import launch
-from layoutgen.sim.machine import Options
 from layoutgen.sim.memory import GlobalMemory
 from layoutgen.sim.parser import Instruction, Kernel, Module, Param, parse
 from layoutgen.sim.report import Report, Traffic, static_counts
 
 __all__ = [
-    "GlobalMemory", "Instruction", "Kernel", "Module", "Options", "Param", "Report", "Traffic", "launch", "parse", "static_counts",
+    "GlobalMemory", "Instruction", "Kernel", "Module", "Options", "Param", "Report", "Traffic", "launch", "parse",
+    "static_counts",
 ]  # fmt: skip

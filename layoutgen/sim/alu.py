@@ -16,15 +16,15 @@ from layoutgen.sim.frame import Active, Array, Frame, Step, progression
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import Ref
 
-MERGED_ELEMENTS = 1 << 15  # rows x lanes of one merged operation: its temporaries stay within a level-2 cache
+MERGED_ELEMENTS = 1 << 16  # rows x lanes of one merged operation: more would outgrow the caches
 
 
 @dataclass(frozen=True, slots=True)
 class Alu:
     """``fn(*sources, out)`` elementwise, as ufuncs are called; ``fn`` reads all sources before it writes ``out``.
 
-    ``key`` tells which instructions share ``fn``; ``forbid`` = (rule, predicate of the sources) names operands, on active
-    lanes, that have no defined result.
+    ``key`` tells which instructions share ``fn``; ``forbid`` = (rule, predicate of the sources) names operands, on
+    active lanes, that have no defined result.
     """
 
     ins: Instruction
@@ -111,7 +111,8 @@ def _source(refs: list[Ref], slot: int, frame: Frame, gathers: list[Callable[[],
         single: Array = whole[rows[0]]
         return single
     if len(set(rows)) == 1:
-        return whole[rows[0]][None, :]
+        same: Array = whole[rows[0]][None, :]
+        return same
     run = progression(rows)
     if run is not None:
         return whole[run]

@@ -12,7 +12,7 @@ from layoutgen.errors import SimError
 from layoutgen.sim.registers import UNSIGNED, Ref, RegisterMap
 
 if TYPE_CHECKING:
-    from layoutgen.sim.machine import Batch
+    from layoutgen.sim.batch import Batch
     from layoutgen.sim.parser import Instruction
 
 Array = NDArray[Any]
@@ -22,8 +22,9 @@ POISON = 0xFF  # the byte that fills registers and shared memory: as f32 it is a
 class Active:
     """The lanes that execute now, as boolean masks of shape (lanes,).
 
-    ``lanes`` is None where every lane is active. ``keep`` is None where registers of inactive lanes need no protection, which
-    is also so when all inactive lanes have exited; memory must look at ``lanes``, arithmetic only at ``keep``.
+    ``lanes`` is None where every lane is active. ``keep`` is None where registers of inactive lanes need no
+    protection, which is also so when all inactive lanes have exited; memory must look at ``lanes``, arithmetic only
+    at ``keep``.
     """
 
     __slots__ = ("_index", "keep", "lanes")
@@ -51,7 +52,9 @@ Step = Callable[[Active], None]
 
 
 class Op(Protocol):
-    """A decoded instruction. ``bind`` ties it to a frame's arrays and gives the callable that runs it on the active lanes."""
+    """A decoded instruction. ``bind`` ties it to a frame's arrays and gives the callable that runs it on the active
+    lanes.
+    """
 
     @property
     def ins(self) -> Instruction: ...
@@ -98,14 +101,12 @@ class Frame:
         self._scratch: dict[tuple[object, np.dtype], Array] = {}
 
     def reset(self, special: Callable[[str, Frame], Array], poison: bool) -> None:
-        """Puts registers and local memory in their state at the start of a block: poison (or zero), and the constants."""
+        """Puts registers and local memory in the state in which a block starts: poison (or zero), and the constants."""
         for owned in self._owned.values():
             owned.reset()
         self._local[...] = POISON if poison else 0
         for width, array in self.registers.items():
-            array[: self.names.count[width]] = (
-                0 if not poison else True if width == 0 else array.dtype.type(~0 & (1 << 8 * width) - 1)
-            )
+            array[: self.names.count[width]] = ~array.dtype.type(0) if poison else array.dtype.type(0)
             for i, value in enumerate(self.names.constants[width]):
                 array[-1 - i] = value if isinstance(value, int) else special(value, self).astype(array.dtype)
 

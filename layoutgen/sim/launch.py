@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from layoutgen.errors import SimError, Where
-from layoutgen.sim.machine import Batch, Options
+from layoutgen.sim.batch import Batch, Options, Shape
+from layoutgen.sim.frame import Array
 from layoutgen.sim.memory import GlobalMemory
 from layoutgen.sim.parser import Kernel, Param
 from layoutgen.sim.program import program
@@ -29,17 +30,16 @@ def launch(
 ) -> Report:
     """Runs every block of ``grid`` on the buffers of ``memory``; returns what was executed and what it cost.
 
-    ``params`` are numbers of the kernel's declared types (addresses from ``GlobalMemory.add`` for pointers), or ``bytes`` for
-    a struct passed by value. Raises SimError where a GPU would fault, hang or leave the result undefined, and for any
-    instruction the simulator doesn't know.
+    ``params`` are numbers of the kernel's declared types (addresses from ``GlobalMemory.add`` for pointers), or
+    ``bytes`` for a struct passed by value. Raises SimError where a GPU would fault, hang or leave the result
+    undefined, and for any instruction the simulator doesn't know.
     """
     options = options or Options()
     _check_shape(kernel, grid, block, dynamic_shared_bytes)
-    packed = pack(kernel, params)
+    shape = Shape(grid, block, dynamic_shared_bytes, pack(kernel, params))
     decoded = program(kernel)
-    threads = block[0] * block[1] * block[2]
     total = grid[0] * grid[1] * grid[2]
-    lanes = -(-threads // 32) * 32
+    lanes = -(-shape.threads // 32) * 32
     register_bytes = sum(max(width, 1) * n for width, n in decoded.names.count.items())
     bytes_per_block = lanes * (register_bytes + kernel.local_bytes) + kernel.static_shared_bytes + dynamic_shared_bytes
     size = max(1, min(total, options.batch_lanes // lanes, _BATCH_BYTES // max(bytes_per_block, 1)))
@@ -51,7 +51,7 @@ def launch(
             here = min(size, total - first)
             if batch is None or batch.size != here:
                 _collect(batch, executions)
-                batch = Batch(decoded, memory, options, packed, grid, block, dynamic_shared_bytes, here, meter)
+                batch = Batch(decoded, memory, options, shape, here, meter)
             batch.run(first)
             if options.progress is not None:
                 options.progress(first + here, total)
@@ -59,7 +59,7 @@ def launch(
     return Report(kernel, total, tuple(executions.tolist()), {} if meter is None else dict(meter.traffic))
 
 
-def _collect(batch: Batch | None, executions: np.ndarray) -> None:
+def _collect(batch: Batch | None, executions: Array) -> None:
     """Adds a batch's counts per run to the counts per instruction."""
     if batch is not None:
         for run, n in zip(batch.program.runs, batch.counts, strict=True):

@@ -42,8 +42,11 @@ class Buffer:
         assert self.valid is not None
         if size not in self._units:
             whole = len(self.valid) // size * size
-            self._units[size] = self.valid[:whole].reshape(-1, size).all(1)
+            self._units[size] = np.logical_and.reduce(self.valid[:whole].reshape(-1, size), 1)
         return self._units[size]
+
+
+Part = tuple[Array | None, Buffer, Array]  # which of the addresses (None: all), their buffer, offsets into its bytes
 
 
 class AccessError(Exception):
@@ -63,9 +66,10 @@ class GlobalMemory:
     def add(self, array: Array, *, writable: bool = False, name: str = "") -> int:
         """A numpy array of any strides >= 0 -> the address of its first element.
 
-        Only the elements of ``array`` itself exist for the kernel: the gaps of a strided view, and whatever surrounds it, are
-        out of bounds. The address is aligned as the first element is within the array that owns the storage, taken to be
-        aligned to 256 bytes. Raises SimError for negative strides, for objects, and for a writable view of read-only memory.
+        Only the elements of ``array`` itself exist for the kernel: the gaps of a strided view, and whatever surrounds
+        it, are out of bounds. The address is aligned as the first element is within the array that owns the storage,
+        taken to be aligned to 256 bytes. Raises SimError for negative strides, for objects, and for a writable view
+        of read-only memory.
         """
         name = name or f"buffer {len(self.buffers)}"
         if array.dtype.hasobject or any(s < 0 for s in array.strides):
@@ -89,11 +93,9 @@ class GlobalMemory:
         shift = (start - root.ctypes.data) % _ALIGNMENT
         lead = shift % 16
         total = lead + size
-        raw = (
-            np.frombuffer((ctypes.c_uint8 * total).from_address(start - lead), np.uint8)
-            if size
-            else np.zeros(0, np.uint8)
-        )
+        raw = np.zeros(0, np.uint8)
+        if size:
+            raw = np.ctypeslib.as_array((ctypes.c_uint8 * total).from_address(start - lead))
         valid = None
         if size != array.size * array.itemsize:
             valid = np.zeros(-(-total // 16) * 16, bool)
@@ -103,8 +105,9 @@ class GlobalMemory:
         self.buffers.append(Buffer(name, address, size, writable, raw, lead, valid, array))
         return address
 
-    def locate(self, address: Array, size: int, write: bool) -> list[tuple[Array | None, Buffer, Array]]:
-        """Addresses (lanes,) u64 of ``size``-byte accesses -> [(lanes or None for all, buffer, offsets into buffer.bytes)].
+    def locate(self, address: Array, size: int, write: bool) -> list[Part]:
+        """Addresses (lanes,) u64 of ``size``-byte accesses -> [(lanes or None for all, buffer, offsets into
+        buffer.bytes)].
 
         Raises AccessError for the first lane that is misaligned or outside every buffer.
         """
@@ -122,7 +125,7 @@ class GlobalMemory:
             if low >= 0 and high + size <= buffer.size:
                 return [(None, buffer, self._check(buffer, offset, size, write, address))]
         numbers = (address >> np.uint64(_SPACING)).astype(np.int64) - 1
-        parts: list[tuple[Array | None, Buffer, Array]] = []
+        parts: list[Part] = []
         for number in np.unique(numbers).tolist():
             lanes = np.flatnonzero(numbers == number)
             if not 0 <= number < len(self.buffers):

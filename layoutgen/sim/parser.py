@@ -1,7 +1,7 @@
 """PTX text -> Module of Kernels of Instructions (PTX ISA 9.0, chapters 4 and 5).
 
-The parser knows statements, scopes and declarations; it does not know what any instruction does. Names declared inside an
-inline-asm scope ``{ .reg .pred p; ... }`` are made unique, so that later stages see one flat name space.
+The parser knows statements, scopes and declarations; it does not know what any instruction does. Names declared
+inside an inline-asm scope ``{ .reg .pred p; ... }`` are made unique, so that later stages see one flat name space.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from layoutgen.errors import SimError, Where
 
 SIZES: Mapping[str, int] = {
-    "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
-    "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
+    "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4, "f32":
+    4, "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
 }  # fmt: skip
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -28,7 +28,8 @@ _PARAM = re.compile(
     r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\s*(?:\.\w+\s+|\.align\s+\d+\s+)*)?([\w$]+)(?:\[(\d+)\])?"
 )
 _VARIABLE = re.compile(
-    r"(?:\.(?:extern|visible|weak|common)\s+)*\.(shared|local|global|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$%]+)((?:\[\d*\])*)"
+    r"(?:\.(?:extern|visible|weak|common)\s+)*\.(shared|local|global|const)\s+(?:\.align\s+(\d+)\s+)?"
+    r"\.(\w+)\s+([\w$%]+)((?:\[\d*\])*)"
 )
 _NAME = re.compile(r"%?[A-Za-z_$][\w$]*")
 
@@ -53,7 +54,9 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A kernel parameter: bytes [offset, offset + size) of the parameter space; an array of ``b8`` is a struct by value."""
+    """A kernel parameter: bytes [offset, offset + size) of the parameter space; an array of ``b8`` is a struct by
+    value.
+    """
 
     name: str
     type: str
@@ -77,8 +80,9 @@ class Variable:
 class Kernel:
     """One ``.entry``: parameters, declarations and instructions in text order.
 
-    ``labels`` maps a label to the index of the instruction it stands before; ``registers`` maps a register, or the prefix of
-    a range such as ``%f<8>``, to its declared type; ``limits`` holds ``maxntid`` and ``reqntid`` as thread counts.
+    ``labels`` maps a label to the index of the instruction it stands before; ``registers`` maps a register, or the
+    prefix of a range such as ``%f<8>``, to its declared type; ``limits`` holds ``maxntid`` and ``reqntid`` as thread
+    counts.
     """
 
     name: str
@@ -155,7 +159,9 @@ def _up(offset: int, align: int) -> int:
 
 
 class _Body:
-    """Collects one kernel's declarations and instructions; ``scopes`` is the stack of name tables of open ``{`` blocks."""
+    """Collects one kernel's declarations and instructions; ``scopes`` is the stack of name tables of open ``{``
+    blocks.
+    """
 
     def __init__(
         self, head: re.Match[str], body: str, line: int, files: Mapping[int, str], outer: list[re.Match[str]]
@@ -218,8 +224,8 @@ class _Body:
                 Instruction(len(self.instructions), m[3], split_operands(rest), guard, m[1] == "!", flat, line, source)
             )
         return Kernel(
-            self.name, target, self.params, self.param_bytes, self.used["shared"], self.used["local"], tuple(self.instructions),
-            self.labels, self.registers, self.variables, self.limits,
+            self.name, target, self.params, self.param_bytes, self.used["shared"], self.used["local"],
+            tuple(self.instructions), self.labels, self.registers, self.variables, self.limits,
         )  # fmt: skip
 
     def _statements(self) -> Iterator[tuple[str, int, tuple[str, int] | None]]:

@@ -6,10 +6,10 @@ import weakref
 from dataclasses import dataclass
 
 from layoutgen.sim.alu import bind_merged, mergeable
+from layoutgen.sim.flow import Branch, Terminator, WarpBarrier
 from layoutgen.sim.frame import Active, Array, Frame, Op, Step
 from layoutgen.sim.instructions import decode
-from layoutgen.sim.instructions.control import Terminator
-from layoutgen.sim.parser import Kernel
+from layoutgen.sim.parser import Instruction, Kernel
 from layoutgen.sim.registers import Ref, RegisterMap
 
 
@@ -17,8 +17,8 @@ from layoutgen.sim.registers import Ref, RegisterMap
 class Run:
     """Operations that execute one after another; ``terminator`` is None where the next run simply follows.
 
-    ``guards[i]`` is the predicate of operation i (None: always), negated where ``ops[i].ins.negated``. ``target`` is the run
-    that a branch goes to. ``instructions`` counts PTX instructions, the terminator among them.
+    ``guards[i]`` is the predicate of operation i (None: always), negated where ``ops[i].ins.negated``. ``target`` is
+    the run that a branch goes to. ``instructions`` counts PTX instructions, the terminator among them.
     """
 
     ops: tuple[Op, ...]
@@ -29,7 +29,9 @@ class Run:
     instructions: int
 
     def bind(self, frame: Frame, merged_elements: int) -> list[Step]:
-        """Steps for a frame, with alike and independent neighbours merged into operations of up to ``merged_elements``."""
+        """Steps for a frame, with alike and independent neighbours merged into operations of up to
+        ``merged_elements``.
+        """
         steps: list[Step] = []
         limit = max(1, merged_elements // frame.lanes)
         at = 0
@@ -65,21 +67,49 @@ def _decode(kernel: Kernel) -> Program:
     names = RegisterMap(kernel)
     for ins in kernel.instructions:
         names.define(ins)
-    ops = [decode(ins, names) for ins in kernel.instructions]
-    starts = {0, *kernel.labels.values()}
-    starts.update(i + 1 for i, op in enumerate(ops) if isinstance(op, Terminator))
-    bounds = sorted(s for s in starts if s < len(ops))
-    number = {start: i for i, start in enumerate(bounds)}
-    number[len(ops)] = len(bounds)
-    runs = []
-    for start, end in zip(bounds, [*bounds[1:], len(ops)], strict=True):
-        last = ops[end - 1]
-        terminator = last if isinstance(last, Terminator) else None
-        body = ops[start : end - 1] if terminator is not None else ops[start:end]
-        guards = tuple(None if op.ins.guard is None else names.source(op.ins, op.ins.guard, "pred") for op in body)
-        target = number[getattr(terminator, "target", len(ops))]
-        runs.append(Run(tuple(body), guards, terminator, target, start, end - start))
-    return Program(kernel, names, tuple(runs))
+    labels = set(kernel.labels.values())
+    runs: list[tuple[int, int, Terminator | None]] = []  # first and last + 1 operation, and how it ends
+    number: dict[int, int] = {}  # where a label points -> run
+    ops: dict[int, Op] = {}
+    start = 0
+
+    def close(end: int, terminator: Terminator | None) -> None:
+        nonlocal start
+        runs.append((start, end, terminator))
+        start = end if terminator is None or isinstance(terminator, WarpBarrier) and terminator.implied else end + 1
+
+    for ins in kernel.instructions:
+        at = ins.index
+        if at in labels:
+            if at > start:
+                close(at, None)
+            number[at] = len(runs)
+        decoded = decode(ins, names)
+        if isinstance(decoded, Terminator):
+            close(at, decoded)
+            continue
+        ops[at] = decoded
+        members = getattr(decoded, "members", None)
+        if members is not None:
+            close(at, WarpBarrier(ins, _guard(ins, names), members, implied=True))
+    close(len(kernel.instructions), None)
+    number[len(kernel.instructions)] = len(runs)
+    return Program(kernel, names, tuple(_run(names, ops, number, *bounds) for bounds in runs))
+
+
+def _run(
+    names: RegisterMap, ops: dict[int, Op], number: dict[int, int], start: int, end: int, terminator: Terminator | None
+) -> Run:
+    body = tuple(ops[i] for i in range(start, end))
+    target = number[terminator.target] if isinstance(terminator, Branch) else -1
+    counted = (
+        end - start + (terminator is not None and not (isinstance(terminator, WarpBarrier) and terminator.implied))
+    )
+    return Run(body, tuple(_guard(op.ins, names) for op in body), terminator, target, start, counted)
+
+
+def _guard(ins: Instruction, names: RegisterMap) -> Ref | None:
+    return None if ins.guard is None else names.source(ins, ins.guard, "pred")
 
 
 def _guarded(step: Step, predicate: Array, negated: bool) -> Step:

@@ -1,9 +1,9 @@
 """Shared-memory races: two warps touch the same word between two barriers, and one of them writes.
 
-Per word, tables hold the last writer and the readers with the smallest and the largest thread number, each stamped with the
-block's count of barriers. Two readers are enough: a writer conflicts with some reader of another warp if and only if it
-conflicts with one of these. An asynchronous copy writes from its issue until its thread's wait, and from then counts as an
-ordinary write of that thread. Lanes of one warp are not told apart: they run in step.
+Per word, tables hold the last writer and the readers with the smallest and the largest thread number, each stamped
+with the block's count of barriers. Two readers are enough: a writer conflicts with some reader of another warp if and
+only if it conflicts with one of these. An asynchronous copy writes from its issue until its thread's wait, and from
+then counts as an ordinary write of that thread. Lanes of one warp are not told apart: they run in step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from layoutgen.sim.parser import Instruction
 from layoutgen.sim.report import memory_class
 
 if TYPE_CHECKING:
-    from layoutgen.sim.machine import Batch
+    from layoutgen.sim.batch import Batch
 
 
 class _Last:

@@ -1,8 +1,8 @@
 """Registers as rows of arrays: every operand of every instruction is one row of a (rows, lanes) array.
 
-There is one array per register width; immediates and special registers are rows too, so an instruction never asks what kind
-of operand it has. Rows of registers are numbered in order of first definition, which makes the destinations of consecutive
-instructions neighbours; rows of constants are numbered from the end (-1, -2, ...).
+There is one array per register width; immediates and special registers are rows too, so an instruction never asks
+what kind of operand it has. Rows of registers are numbered in order of first definition, which makes the destinations
+of consecutive instructions neighbours; rows of constants are numbered from the end (-1, -2, ...).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PRED = 0  # the width class of predicates, whose rows hold booleans
 DTYPES: dict[str, np.dtype] = {
     name: np.dtype(code)
     for name, code in {
-        "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2", "f16": "f2", "bf16": "u2", "b32": "u4",
-        "u32": "u4", "s32": "i4", "f32": "f4", "f16x2": "u4", "bf16x2": "u4", "b64": "u8", "u64": "u8", "s64": "i8",
-        "f64": "f8", "pred": "?",
+        "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2", "f16": "f2", "bf16": "u2", "b32":
+        "u4", "u32": "u4", "s32": "i4", "f32": "f4", "f16x2": "u4", "bf16x2": "u4", "b64": "u8", "u64": "u8", "s64":
+        "i8", "f64": "f8", "pred": "?",
     }.items()
 }  # fmt: skip
 UNSIGNED = {PRED: np.dtype("?"), 1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
@@ -35,7 +35,10 @@ LOCAL_WINDOW = 1 << 62
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
 _HEX_FLOAT = re.compile(r"(-?)0([fFdD])([0-9a-fA-F]{8}|[0-9a-fA-F]{16})")
 _DECIMAL_FLOAT = re.compile(r"-?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")
-_SPECIAL = re.compile(r"%(?:tid|ntid|ctaid|nctaid)\.[xyz]|%(?:laneid|warpid|nwarpid|lanemask_(?:eq|lt|le|gt|ge)|dynamic_smem_size|total_smem_size)")  # fmt: skip
+_SPECIAL = re.compile(
+    r"%(?:tid|ntid|ctaid|nctaid)\.[xyz]|"
+    r"%(?:laneid|warpid|nwarpid|lanemask_(?:eq|lt|le|gt|ge)|dynamic_smem_size|total_smem_size)"
+)
 _ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?(?:0[xX][0-9a-fA-F]+|\d+)))?\s*\]")
 
 
@@ -69,7 +72,9 @@ class RegisterMap:
         return self._dynamic_base
 
     def define(self, ins: Instruction) -> None:
-        """Gives rows to the registers an instruction writes, in order. Called once per instruction before decoding any."""
+        """Gives rows to the registers an instruction writes, in order. Called once per instruction before decoding
+        any.
+        """
         if ins.operands and ins.operands[0][0] != "[":
             for name in re.split(r"[{},|\s]+", ins.operands[0]):
                 if name and name != "_" and self.declared(name) is not None:
@@ -92,7 +97,9 @@ class RegisterMap:
         return known
 
     def register(self, ins: Instruction, name: str, kind: str, *, widen: bool = False) -> Ref:
-        """A register as ``kind``. With ``widen`` (ld, st, cvt) the register may be wider than the type (ISA, relaxed checks)."""
+        """A register as ``kind``. With ``widen`` (ld, st, cvt) the register may be wider than the type (ISA, relaxed
+        checks).
+        """
         try:
             width, row = self._row(name)
         except KeyError:
@@ -106,7 +113,9 @@ class RegisterMap:
         return Ref(width, row, dtype)
 
     def target(self, ins: Instruction, name: str, kind: str) -> Ref:
-        """A destination register as ``kind``; where it is wider than ``kind``, as the wider integer of the same signedness."""
+        """A destination register as ``kind``; where it is wider than ``kind``, as the wider integer of the same
+        signedness.
+        """
         ref = self.register(ins, name, kind, widen=True)
         if ref.width in (PRED, ref.dtype.itemsize):
             return ref

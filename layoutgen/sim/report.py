@@ -75,8 +75,8 @@ class Report:
 def static_counts(kernel: Kernel) -> Counter[tuple[str, int]]:
     """How many memory instructions stand in the text, by (class, bytes per thread).
 
-    Classes are 'ld.shared', 'st.shared', 'ld.global' (with or without .nc), 'st.global', 'ld.local', 'st.local', 'ld.generic',
-    'st.generic' and 'cp.async', whose bytes are those it writes.
+    Classes are 'ld.shared', 'st.shared', 'ld.global' (with or without .nc), 'st.global', 'ld.local', 'st.local',
+    'ld.generic', 'st.generic' and 'cp.async', whose bytes are those it writes.
     """
     keys = (memory_class(ins) for ins in kernel.instructions)
     return Counter(key for key in keys if key is not None)
@@ -100,7 +100,9 @@ def memory_class(ins: Instruction) -> tuple[str, int] | None:
 
 
 class Meter:
-    """Counts traffic. The passes of an access depend on the lanes' distances alone, so each pattern is worked out once."""
+    """Counts traffic. The passes of an access depend on the lanes' distances alone, so each pattern is worked out
+    once.
+    """
 
     def __init__(self) -> None:
         self.traffic: dict[int, Traffic] = defaultdict(Traffic)
@@ -132,7 +134,9 @@ class Meter:
         return traffic
 
     def _passes(self, address: Array, active: Active, grain: int, size: int, load: bool | None) -> int:
-        """Wavefronts, or (``load`` None) sectors, over all warps; ``grain`` is the shift that leaves them unchanged, minus 1."""
+        """Wavefronts, or (``load`` None) sectors, over all warps; ``grain`` is the shift that leaves them unchanged,
+        minus 1.
+        """
         warps = address.reshape(-1, 32)
         if active.lanes is None:
             lanes = None

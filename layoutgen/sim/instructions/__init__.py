@@ -1,15 +1,16 @@
-"""Instruction families. Each module offers BUILDERS (mnemonic -> opcode forms) or DECODERS (mnemonic -> operation), or both;
-a new family is a new module and its name in ``FAMILIES``. What no family claims is refused."""
+"""Instruction families. Each module offers BUILDERS (mnemonic -> opcode forms) or DECODERS (mnemonic -> operation),
+or both; a new family is a new module and its name in ``FAMILIES``. What no family claims is refused."""
 
 from __future__ import annotations
 
+from layoutgen.sim.flow import Terminator
 from layoutgen.sim.frame import Op
-from layoutgen.sim.instructions import async_copy, control, convert, data, floating, integer, loadstore
+from layoutgen.sim.instructions import async_copy, control, convert, data, floating, integer, loadstore, warp
 from layoutgen.sim.instructions.forms import Decoder, Form, FormBuilder, decoder
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import RegisterMap
 
-FAMILIES = (integer, floating, convert, data, loadstore, async_copy, control)
+FAMILIES = (integer, floating, convert, data, loadstore, async_copy, warp, control)
 
 
 def _first(builders: list[FormBuilder]) -> FormBuilder:
@@ -32,8 +33,8 @@ def _collect() -> dict[str, Decoder]:
 _DECODERS = _collect()
 
 
-def decode(ins: Instruction, names: RegisterMap) -> Op:
-    """An instruction -> its operation. Raises SimError for a form that no family knows."""
+def decode(ins: Instruction, names: RegisterMap) -> Op | Terminator:
+    """An instruction -> its operation or terminator. Raises SimError for a form that no family knows."""
     known = _DECODERS.get(ins.opcode.partition(".")[0])
     if known is None:
         raise names.refuse(ins)

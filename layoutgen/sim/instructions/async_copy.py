@@ -1,8 +1,8 @@
 """cp.async from global to shared memory, its groups and waits (PTX ISA 9.0, section 9.7.9.25).
 
-Per thread, copies belong to the group of the next commit; a wait lands groups for the thread that waits and for no other. A
-copy lands at issue (``early``) or at the wait that guarantees it (``late``), when the bytes are read from global memory. Both
-are what hardware may do; a kernel is right only if both give the same result.
+Per thread, copies belong to the group of the next commit; a wait lands groups for the thread that waits and for no
+other. A copy lands at issue (``early``) or at the wait that guarantees it (``late``), when the bytes are read from
+global memory. Both are what hardware may do; a kernel is right only if both give the same result.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from layoutgen.sim.frame import Active, Array, Frame, Op, Step
 from layoutgen.sim.instructions.forms import Decoder
 from layoutgen.sim.instructions.loadstore import check_shared, effective, global_parts
-from layoutgen.sim.memory import Buffer
+from layoutgen.sim.memory import Part
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import Ref, RegisterMap
 
@@ -68,7 +68,7 @@ class Copies:
         self.flights.clear()
 
     def issue(self, flight: Flight) -> None:
-        """Puts a flight under way; landing early, its bytes arrive now, but only a wait makes them the lane's to read."""
+        """Puts a flight under way. Landing early, its bytes arrive now, but only a wait makes them the lane's."""
         batch = self.frame.batch
         if batch.races is not None:
             batch.races.copy_issued(self.frame, flight.ins, flight.shared, flight.size, flight.lanes)
@@ -78,7 +78,9 @@ class Copies:
             self.flights.append(flight)
 
     def wait(self, active: Active, allowed: int | None) -> None:
-        """Lands, for active lanes, every group but the latest ``allowed``; with None also copies that no commit covers."""
+        """Lands, for active lanes, every group but the latest ``allowed``; with None also copies that no commit
+        covers.
+        """
         waiting: list[Flight] = []
         for flight in self.flights:
             due = (
@@ -119,7 +121,9 @@ class Copies:
                 self._copy(flight, np.flatnonzero(flight.taken == count), to, count)
 
     def _copy(self, flight: Flight, some: Array, to: Array, count: int) -> None:
-        """Copies the first ``count`` bytes for the flight's lanes ``some``: in words, or byte by byte for a short read."""
+        """Copies the first ``count`` bytes for the flight's lanes ``some``: in words, or byte by byte for a short
+        read.
+        """
         whole = count == flight.size
         width = 4 if whole else 1
         shared = self.frame.batch.shared_units(width)
@@ -128,7 +132,7 @@ class Copies:
             for k in range(0, count, width):
                 shared[(target + k) // width] = buffer.units(width).take((offset + k) // width)
 
-    def _sources(self, flight: Flight, some: Array, count: int) -> list[tuple[Array | None, Buffer, Array]]:
+    def _sources(self, flight: Flight, some: Array, count: int) -> list[Part]:
         """Where ``count`` bytes of each lane begin; every byte has been checked."""
         address, lanes = flight.source[some], flight.lanes[some]
         if count == flight.size:

@@ -4,56 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from layoutgen.sim.flow import Barrier, Branch, Exit, Terminator, Trap, WarpBarrier
 from layoutgen.sim.frame import Active, Frame, Op, Step
 from layoutgen.sim.instructions.forms import Decoder
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import Ref, RegisterMap
-
-WARP_BARRIER = 16  # the number under which lanes of one warp wait for each other; a block's barriers are 0 to 15
-
-
-@dataclass(frozen=True, slots=True)
-class Terminator:
-    """An instruction after which lanes may stand at different places. Its guard decides which lanes it concerns."""
-
-    ins: Instruction
-    guard: Ref | None
-
-    def bind(self, frame: Frame) -> Step:
-        """Terminators are followed by the scheduler and never run as steps."""
-        raise TypeError(type(self).__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Branch(Terminator):
-    """bra: ``target`` is an instruction index."""
-
-    target: int
-
-
-@dataclass(frozen=True, slots=True)
-class Exit(Terminator):
-    """ret, exit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trap(Terminator):
-    """trap: the kernel gives up (a failed assertion)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier(Terminator):
-    """bar.sync, barrier.sync and arrive. ``number`` and ``threads`` are operands; without ``threads`` it takes the whole block.
-
-    A warp barrier (bar.warp.sync, and what a ``.sync`` warp instruction implies) has a lane mask in ``members``.
-    ``aligned``: all lanes of a warp come to it together.
-    """
-
-    number: Ref | None
-    threads: Ref | None
-    members: Ref | None = None
-    arrive: bool = False
-    aligned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +28,7 @@ def _guard(ins: Instruction, names: RegisterMap) -> Ref | None:
     return None if ins.guard is None else names.source(ins, ins.guard, "pred")
 
 
-def _bra(ins: Instruction, names: RegisterMap) -> Op:
+def _bra(ins: Instruction, names: RegisterMap) -> Terminator:
     if ins.opcode not in ("bra", "bra.uni") or len(ins.operands) != 1:
         raise names.refuse(ins)
     target = names.kernel.labels.get(ins.operands[0])
@@ -82,21 +37,23 @@ def _bra(ins: Instruction, names: RegisterMap) -> Op:
     return Branch(ins, _guard(ins, names), target)
 
 
-def _exit(ins: Instruction, names: RegisterMap) -> Op:
+def _exit(ins: Instruction, names: RegisterMap) -> Terminator:
     if ins.opcode not in ("ret", "ret.uni", "exit") or ins.operands:
         raise names.refuse(ins)
     return Exit(ins, _guard(ins, names))
 
 
-def _trap(ins: Instruction, names: RegisterMap) -> Op:
+def _trap(ins: Instruction, names: RegisterMap) -> Terminator:
+    if ins.opcode != "trap" or ins.operands:
+        raise names.refuse(ins)
     return Trap(ins, _guard(ins, names))
 
 
-def _bar(ins: Instruction, names: RegisterMap) -> Op:
+def _bar(ins: Instruction, names: RegisterMap) -> Terminator:
     guard = _guard(ins, names)
     mods = ins.opcode.split(".")[1:]
     if mods == ["warp", "sync"] and len(ins.operands) == 1:
-        return Barrier(ins, guard, None, None, members=names.source(ins, ins.operands[0], "b32"))
+        return WarpBarrier(ins, guard, names.source(ins, ins.operands[0], "b32"))
     aligned = ins.opcode.startswith("bar.") or "aligned" in mods
     kinds = [m for m in mods if m not in ("cta", "aligned")]
     if len(kinds) != 1 or kinds[0] not in ("sync", "arrive") or not 1 <= len(ins.operands) <= 2:
@@ -105,7 +62,7 @@ def _bar(ins: Instruction, names: RegisterMap) -> Op:
     if arrive and len(ins.operands) != 2:
         raise names.refuse(ins)
     threads = names.source(ins, ins.operands[1], "u32") if len(ins.operands) == 2 else None
-    return Barrier(ins, guard, names.source(ins, ins.operands[0], "u32"), threads, arrive=arrive, aligned=aligned)
+    return Barrier(ins, guard, names.source(ins, ins.operands[0], "u32"), threads, arrive, aligned)
 
 
 _FENCES = {

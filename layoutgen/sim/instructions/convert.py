@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from layoutgen.sim.flow import Terminator
 from layoutgen.sim.frame import Array, Op
 from layoutgen.sim.instructions.forms import Decoder, Form, alu, decoder
 from layoutgen.sim.parser import Instruction
@@ -108,7 +109,7 @@ def _pack_bf16x2(high: Array, low: Array, out: Array) -> None:
     out[...] = round_bf16(high).astype(np.uint32) << np.uint32(16) | round_bf16(low)
 
 
-def _cvt(ins: Instruction, names: RegisterMap) -> Op:
+def _cvt(ins: Instruction, names: RegisterMap) -> Op | Terminator:
     """``cvt.rn.f16x2.f32 d, a, b`` packs two values, a into the high half; everything else converts one."""
     pack = {"cvt.rn.f16x2.f32": _pack_f16x2, "cvt.rn.bf16x2.f32": _pack_bf16x2}.get(ins.opcode)
     if pack is None:

@@ -80,7 +80,7 @@ def _pack(ins: Instruction, names: RegisterMap, kind: str) -> Op:
     return alu(ins, names, Form(join, kind, (part,) * len(parts)), ins.operands[0], parts, "join")
 
 
-# --- comparisons -----------------------------------------------------------------------------------------------------------
+# --- comparisons ----------------------------------------------------------------------------------
 
 _SIGNED = {
     "eq": np.equal,

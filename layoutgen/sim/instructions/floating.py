@@ -1,11 +1,13 @@
 """Floating point arithmetic in f32 and f64 (PTX ISA 9.0, section 9.7.3), correctly rounded to nearest even.
 
-A NaN is a NaN: which payload a GPU would give it is not modelled. Approximate instructions (ex2.approx, div.full, ...) are
-refused, because their results are the hardware's own.
+A NaN is a NaN: which payload a GPU would give it is not modelled. Approximate instructions (ex2.approx, div.full,
+...) are refused, because their results are the hardware's own.
 """
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -19,34 +21,60 @@ _DISCARDED = np.int64((1 << 29) - 1)  # the bits of a float64 that a normal floa
 _HALFWAY = np.int64(1 << 28)
 
 
+class _Workspace(threading.local):
+    """Arrays that fma_f32 reuses: fresh ones of this size would cost more than the arithmetic (each is mapped anew)."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def arrays(self, shape: tuple[int, ...]) -> list[Array]:
+        size = math.prod(shape)
+        if size > self.size:
+            self.size = size
+            kinds = (np.float64, np.float64, np.int64, np.float32, np.float32, np.bool_)
+            self.held: list[Array] = [np.empty(size, kind) for kind in kinds]
+        return [a[:size].reshape(shape) for a in self.held]
+
+
+_workspace = _Workspace()
+
+
 def fma_f32(a: Array, b: Array, c: Array, out: Array) -> None:
     """out = a * b + c with one rounding.
 
-    The float64 product is exact. The float64 sum is rounded once, and rounding it again to float32 is wrong only where it
-    fell exactly halfway between two float32 numbers while it wasn't exact: those few lanes are nudged toward the exact sum.
+    The float64 product is exact. The float64 sum is rounded once, and rounding it again to float32 is wrong only
+    where it fell exactly halfway between two float32 numbers while it wasn't exact: those few lanes are nudged toward
+    the exact sum. Where float32 numbers are denormal, halfway lies elsewhere, so all of those are looked at.
     """
-    product = np.multiply(a, b, dtype=np.float64)
-    total = product + c
-    out_or_copy = total.astype(np.float32)
-    suspicious = (total.view(np.int64) & _DISCARDED) == _HALFWAY
-    small = np.abs(out_or_copy) <= _F32_TINY
-    if small.any():  # where float32 numbers are denormal, halfway lies elsewhere
-        suspicious |= small & (total != 0)
+    product, total, bits, rounded, magnitude, suspicious = _workspace.arrays(out.shape)
+    np.copyto(product, a)
+    np.copyto(total, b)
+    np.multiply(product, total, out=product)
+    np.copyto(total, c)
+    np.add(product, total, out=total)
+    np.copyto(rounded, total, casting="same_kind")
+    np.bitwise_and(total.view(np.int64), _DISCARDED, out=bits)
+    np.equal(bits, _HALFWAY, out=suspicious)
+    np.absolute(rounded, out=magnitude)
+    if not magnitude.min() > _F32_TINY:  # so also where a NaN hides the minimum
+        suspicious |= (magnitude <= _F32_TINY) & (total != 0)
     if suspicious.any():
         where = np.nonzero(suspicious)
-        addend = np.broadcast_to(c, total.shape)[where].astype(np.float64)
-        out_or_copy[where] = _round_sum(product[where], addend, total[where])
-    out[...] = out_or_copy
+        addend = np.broadcast_to(c, out.shape)[where].astype(np.float64)
+        rounded[where] = _round_sum(product[where], addend, total[where])
+    out[...] = rounded
 
 
 def _round_sum(product: Array, addend: Array, total: Array) -> Array:
-    """float32(product + addend) where ``total`` is the float64 sum: rounded to odd first, which makes the second rounding safe."""
+    """float32 of the exact product + addend, whose float64 sum is ``total``.
+
+    Rounds to odd first, which makes the second rounding safe (Boldo and Melquiond, 2008).
+    """
     part = total - product
     error = (product - (total - part)) + (addend - part)  # Knuth's two-sum: total + error is the exact sum
-    odd = (total.view(np.int64) & 1) == 1
+    even = (total.view(np.int64) & 1) == 0
     toward = np.where(error > 0, np.inf, -np.inf)
-    nudged = np.where((error != 0) & ~odd, np.nextafter(total, toward), total)
-    return nudged.astype(np.float32)
+    return np.where((error != 0) & even, np.nextafter(total, toward), total).astype(np.float32)
 
 
 def _flush(x: Array) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from layoutgen.sim.alu import Alu
+from layoutgen.sim.flow import Terminator
 from layoutgen.sim.frame import Array, Op
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import RegisterMap
@@ -23,7 +24,7 @@ class Form:
 
 
 FormBuilder = Callable[[tuple[str, ...]], Form | None]  # the modifiers after the mnemonic -> its form, None if unknown
-Decoder = Callable[[Instruction, RegisterMap], Op]
+Decoder = Callable[[Instruction, RegisterMap], Op | Terminator]
 
 
 def decoder(builder: FormBuilder) -> Decoder:

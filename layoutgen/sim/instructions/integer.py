@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from layoutgen.sim.frame import Array, Op
-from layoutgen.sim.instructions.forms import Decoder, Form, alu, decoder
+from layoutgen.sim.instructions.forms import Decoder, Form, alu
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import DTYPES, RegisterMap
 
@@ -25,7 +25,7 @@ def _unsigned(kind: str) -> np.dtype:
     return np.dtype(f"u{DTYPES[kind].itemsize}")
 
 
-# --- add, sub, mul, mad ------------------------------------------------------------------------------------------------
+# --- add, sub, mul, mad ---------------------------------------------------------------------------
 
 
 def _saturate(ufunc: np.ufunc, a: Array, b: Array, out: Array) -> None:
@@ -90,7 +90,7 @@ def _multiply_add(mods: tuple[str, ...]) -> Form | None:
     return None if form is None else Form(partial(_then_add, form.fn), form.target, (*form.sources, form.target))
 
 
-# --- division: truncating; by zero is undefined in PTX, so it is refused -------------------------------------------------
+# --- division: truncating; by zero is undefined in PTX, so it is refused --------------------------
 
 
 def _remainder(a: Array, b: Array, out: Array) -> None:
@@ -115,7 +115,7 @@ def _divide(fn: Callable[..., object]) -> Callable[[tuple[str, ...]], Form | Non
     return build
 
 
-# --- shifts and bit fields ----------------------------------------------------------------------------------------------
+# --- shifts and bit fields ------------------------------------------------------------------------
 
 
 def shift_left(a: Array, n: Array, out: Array | None = None) -> Array:
@@ -147,7 +147,8 @@ def _shift(fn: Callable[..., object], kinds: tuple[str, ...]) -> Callable[[tuple
 
 def _low_mask(length: Array, dtype: np.dtype) -> Array:
     """Ones in the lowest ``length`` bits."""
-    return shift_left(np.ones(length.shape, dtype), length) - dtype.type(1)
+    mask: Array = shift_left(np.ones(length.shape, dtype), length) - dtype.type(1)
+    return mask
 
 
 def _extract(kind: str, a: Array, position: Array, length: Array, out: Array) -> None:
@@ -201,7 +202,7 @@ def _permute(a: Array, b: Array, selector: Array, out: Array) -> None:
     out[...] = result
 
 
-# --- bitwise --------------------------------------------------------------------------------------------------------------
+# --- bitwise --------------------------------------------------------------------------------------
 
 
 def _bitwise(ufunc: np.ufunc, sources: int) -> Callable[[tuple[str, ...]], Form | None]:

@@ -11,7 +11,7 @@ import numpy as np
 from layoutgen.sim.frame import Active, Array, Frame, Op, Step
 from layoutgen.sim.instructions.data import vector
 from layoutgen.sim.instructions.forms import Decoder
-from layoutgen.sim.memory import AccessError
+from layoutgen.sim.memory import AccessError, Part
 from layoutgen.sim.parser import SIZES, Instruction
 from layoutgen.sim.registers import LOCAL_WINDOW, SHARED_WINDOW, Ref, RegisterMap
 
@@ -61,6 +61,8 @@ def _move(access: Access, rows: list[Array | None], units: Array, index: Array, 
         if not access.load:
             assert row is not None
             units[at] = (row if lanes is None else row[lanes]).astype(units.dtype, copy=False)
+        elif row is not None and lanes is None and row.dtype == units.dtype and row.flags.c_contiguous:
+            units.take(at, out=row, mode="clip")  # every index has been checked; clip spares numpy a copy
         elif row is not None:
             values = units.take(at)
             if row.dtype.kind == "i":
@@ -73,7 +75,7 @@ def _move(access: Access, rows: list[Array | None], units: Array, index: Array, 
 
 def global_parts(
     frame: Frame, ins: Instruction, address: Array, size: int, write: bool, lanes: Array | None
-) -> list[tuple]:
+) -> list[Part]:
     """``GlobalMemory.locate`` for addresses of ``lanes``, with its error told of this instruction."""
     try:
         return frame.batch.memory.locate(address, size, write)
