@@ -28,6 +28,7 @@ LAYERS = [
     {"emit"},
     {"build"},
     {"sim"},
+    {"run"},  # an Artifact, launched or simulated
     {"ops"},
     {"bench", "tune"},
     {""},
