@@ -146,6 +146,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "a": a,
         "b": b,
         "moves": list(_moves(plan, views)),
+        "staged_types": _staged_types(plan),
         "slots": plan.a.fragment.slots,
         "slot_type": _const(plan.a.fragment.slots),
         "raster": {"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"},
@@ -226,6 +227,22 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
             _using(f"Copy{upper}", copy.write.steps, f"(i, j, stage) -> {write}"),
         ],
     }
+
+
+def _staged_types(plan: Plan) -> list[dict[str, str]]:
+    """The vector types that copies through registers load, each with the pieces of its ld.global."""
+    widths = sorted({o.copy.read_vector for o in plan.operands if o.copy.atom.through_registers})
+    return [
+        {
+            "name": VECTOR_TYPE[4 * width],
+            "suffix": {1: ".f32", 2: ".v2.f32", 4: ".v4.f32"}[width],
+            "registers": "%0" if width == 1 else "{" + ", ".join(f"%{i}" for i in range(width)) + "}",
+            "address": f"%{width}",
+            "predicate": f"%{width + 1}",
+            "outputs": ", ".join(f'"+f"(to{part})' for part in ([""] if width == 1 else [f".{c}" for c in "xyzw"[:width]])),
+        }
+        for width in widths
+    ]
 
 
 def _scaled(index: str, by: int) -> str:

@@ -220,7 +220,7 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """prologue once, steady once per k-tile, drain once; then the epilogue."""
+    """prologue once; steady once per k-tile while one is left to fetch; drain once per tile after that; then the epilogue."""
 
     prologue: tuple[Step, ...]
     steady: tuple[Step, ...]
