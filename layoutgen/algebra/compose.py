@@ -103,6 +103,11 @@ def _after(a: Layout | ComposedLayout, b: Tiler | ComposedLayout | Swizzle) -> L
 
 def _compose(a: Layout, b: Layout) -> Layout:
     walk = _Walk(a, b)
+    if len(walk.extents) == 1:
+        # A is linear, past its end too.
+        step = walk.strides[0]
+        flat_stride = tuple(d * step for d in b.flat_stride)
+        return trusted(b.shape, unflatten(iter(flat_stride), b.shape), b.flat_shape, flat_stride)
     shape: list[int] = []
     stride: list[int] = []
     leaves: list[tuple[IntTuple, IntTuple]] = []

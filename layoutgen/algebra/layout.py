@@ -8,6 +8,7 @@ Cecka, "CuTe Layout Representation and Algebra", arXiv 2603.02298.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any, NoReturn, Protocol, TypeAlias, overload
 
 import numpy as np
@@ -65,21 +66,19 @@ class Layout:
     size: int
 
     def __init__(self, shape: IntTuple, stride: IntTuple | None = None) -> None:
+        extents: list[int] = []
+        steps: list[int] = []
         if stride is None:
-            extents: list[int] = []
-            _collect(shape, extents, "shape")
+            _check_leaves(shape, "shape")
             stride = compact_col_major(shape)
-            steps = list(int_tuple.flatten(stride))
-        else:
-            extents, steps = [], []
-            _collect(shape, extents, "shape")
-            _collect(stride, steps, "stride")
-            if not int_tuple.congruent(shape, stride):
-                raise LayoutError(
-                    "shape and stride nest alike",
-                    got=f"shape {to_text(shape)} and stride {to_text(stride)}",
-                    fix="give every extent of the shape one stride, with the same parentheses",
-                )
+        if not _collect(shape, stride, extents, steps):
+            _check_leaves(shape, "shape")
+            _check_leaves(stride, "stride")
+            raise LayoutError(
+                "shape and stride nest alike",
+                got=f"shape {to_text(shape)} and stride {to_text(stride)}",
+                fix="give every extent of the shape one stride, with the same parentheses",
+            )
         _fill(self, shape, stride, tuple(extents), tuple(steps))
 
     @staticmethod
@@ -213,14 +212,11 @@ _set_shape, _set_stride, _set_flat_shape, _set_flat_stride, _set_size = (
 def _fill(
     layout: Layout, shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]
 ) -> None:
-    size = 1
-    for extent in flat_shape:
-        size *= extent
     _set_shape(layout, shape)
     _set_stride(layout, stride)
     _set_flat_shape(layout, flat_shape)
     _set_flat_stride(layout, flat_stride)
-    _set_size(layout, size)
+    _set_size(layout, prod(flat_shape))
 
 
 def trusted(shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]) -> Layout:
@@ -239,19 +235,32 @@ def flat_layout(shape: list[int], stride: list[int]) -> Layout:
     return trusted(n, d, (n,), (d,))
 
 
-def _collect(t: Any, leaves: list[int], what: str) -> None:
-    """Append the leaves of ``t`` while checking that they are ints, and positive if it is a shape."""
+def _collect(shape: Any, stride: Any, extents: list[int], steps: list[int]) -> bool:
+    """Append the leaves of both; False, at some point, unless they nest alike and hold only proper ints."""
+    if type(shape) is int and type(stride) is int:
+        extents.append(shape)
+        steps.append(stride)
+        return shape > 0
+    if not (isinstance(shape, tuple) and isinstance(stride, tuple) and len(shape) == len(stride)):
+        return False
+    for n, d in zip(shape, stride, strict=True):
+        if not _collect(n, d, extents, steps):
+            return False
+    return True
+
+
+def _check_leaves(t: Any, what: str) -> None:
+    """Raise unless the leaves of ``t`` are ints, and positive if it is a shape."""
     if isinstance(t, tuple):
         for mode in t:
-            _collect(mode, leaves, what)
+            _check_leaves(mode, what)
         return
-    if not isinstance(t, int) or isinstance(t, bool):
+    if type(t) is not int:
         raise LayoutError(
             f"a {what} is an int or a nested tuple of ints", got=f"{t!r} of type {type(t).__name__} in the {what}"
         )
     if what == "shape" and t < 1:
         raise LayoutError("every extent of a shape is at least 1", got=t)
-    leaves.append(t)
 
 
 def make_layout(*layouts: Layout) -> Layout:

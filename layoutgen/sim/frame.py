@@ -106,7 +106,10 @@ class Frame:
             owned.reset()
         self._local[...] = POISON if poison else 0
         for width, array in self.registers.items():
-            array[: self.names.count[width]] = ~array.dtype.type(0) if poison else array.dtype.type(0)
+            registers = array[: self.names.count[width]]
+            registers[...] = 0
+            if poison:
+                np.invert(registers, out=registers)
             for i, value in enumerate(self.names.constants[width]):
                 array[-1 - i] = value if isinstance(value, int) else special(value, self).astype(array.dtype)
 

@@ -260,8 +260,16 @@ def _unary(ufunc: np.ufunc, kinds: tuple[str, ...]) -> Callable[[tuple[str, ...]
     return lambda mods: Form(ufunc, mods[0], mods) if len(mods) == 1 and mods[0] in kinds else None
 
 
-def _binary(ufunc: np.ufunc) -> Callable[[tuple[str, ...]], Form | None]:
-    return lambda mods: Form(ufunc, mods[0], mods * 2) if len(mods) == 1 and mods[0] in _INTS else None
+def _least(a: Array, b: Array, out: Array) -> None:
+    np.minimum(a, b, out=out)
+
+
+def _greatest(a: Array, b: Array, out: Array) -> None:
+    np.maximum(a, b, out=out)
+
+
+def _binary(fn: Callable[..., object]) -> Callable[[tuple[str, ...]], Form | None]:
+    return lambda mods: Form(fn, mods[0], mods * 2) if len(mods) == 1 and mods[0] in _INTS else None
 
 
 BUILDERS = {
@@ -271,8 +279,8 @@ BUILDERS = {
     "mad": _multiply_add,
     "div": _divide(_quotient),
     "rem": _divide(_remainder),
-    "min": _binary(np.minimum),
-    "max": _binary(np.maximum),
+    "min": _binary(_least),
+    "max": _binary(_greatest),
     "abs": _unary(np.absolute, ("s16", "s32", "s64")),
     "neg": _unary(np.negative, ("s16", "s32", "s64")),
     "shl": _shift(shift_left, _BITS),

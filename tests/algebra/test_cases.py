@@ -1,0 +1,112 @@
+"""The shared case file: right values for inputs where CuTe C++, pycute, tensor-layouts or the CuTe DSL often differ.
+
+``LAYOUTGEN_CASES`` names another file of the same form: one JSON object a line, with id, op, args and expected, where
+expected "error" means a LayoutError. OPERATIONS says which operations run, and ``in_scope`` which of their inputs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layoutgen import algebra
+from layoutgen.algebra import ComposedLayout, Layout
+from layoutgen.algebra.int_tuple import to_text
+from layoutgen.errors import LayoutError
+
+DEFAULT = Path(__file__).parents[1] / "data" / "algebra.jsonl"
+CASES = [json.loads(line) for line in Path(os.environ.get("LAYOUTGEN_CASES", DEFAULT)).read_text().splitlines()]
+
+
+def call(layout: Any, index: int) -> int:
+    return layout(index)
+
+
+def offsets(layout: Any) -> str:
+    return ",".join(map(str, algebra.offsets(layout)))
+
+
+def composition_offsets(outer: Any, offset: int, inner: Any) -> str:
+    return offsets(ComposedLayout(outer, offset, inner))
+
+
+def recast(old_bits: int, new_bits: int, layout: Any) -> Any:
+    return algebra.recast_layout(layout, old_bits, new_bits)
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "blocked_product": algebra.blocked_product,
+    "call": call,
+    "coalesce": algebra.coalesce,
+    "coalesce_profile": algebra.coalesce,
+    "compatible": algebra.compatible,
+    "complement": algebra.complement,
+    "complement1": algebra.complement,
+    "composition": algebra.composition,
+    "composition3_offsets": composition_offsets,
+    "congruent": algebra.congruent,
+    "cosize": algebra.cosize,
+    "downcast": algebra.downcast,
+    "filter": algebra.filter,
+    "flat_divide": algebra.flat_divide,
+    "flat_product": algebra.flat_product,
+    "idx2crd": algebra.idx2crd,
+    "left_inverse": algebra.left_inverse,
+    "logical_divide": algebra.logical_divide,
+    "logical_product": algebra.logical_product,
+    "offsets": offsets,
+    "raked_product": algebra.raked_product,
+    "recast_layout": recast,
+    "right_inverse": algebra.right_inverse,
+    "shape_div": algebra.shape_div,
+    "tiled_divide": algebra.tiled_divide,
+    "tiled_product": algebra.tiled_product,
+    "upcast": algebra.upcast,
+    "weakly_congruent": algebra.weakly_congruent,
+    "with_shape": algebra.with_shape,
+    "zipped_divide": algebra.zipped_divide,
+    "zipped_product": algebra.zipped_product,
+}
+
+
+def in_scope(case: dict[str, Any]) -> bool:
+    """Implemented operations on static integers: no scaled-basis strides (1@0), no run-time extents."""
+    return case["op"] in OPERATIONS and "@" not in str(case["args"]) and not case.get("dynamic")
+
+
+def show(result: Any) -> str:
+    """As the case file spells it: booleans are 0 and 1, IntTuples as CuTe prints them."""
+    if isinstance(result, bool):
+        return str(int(result))
+    return to_text(result) if isinstance(result, (int, tuple)) else str(result)
+
+
+@pytest.mark.parametrize("case", list(filter(in_scope, CASES)), ids=lambda case: f"{case['id']}-{case['op']}")
+def test_case(case: dict[str, Any]) -> None:
+    operation = OPERATIONS[case["op"]]
+    arguments = [algebra.parse(argument) for argument in case["args"]]
+    if case["expected"] == "error":
+        with pytest.raises(LayoutError) as raised:
+            operation(*arguments)
+        assert raised.value.rule and raised.value.got
+    else:
+        assert show(operation(*arguments)) == case["expected"], case["note"]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_has_a_case(name: str) -> None:
+    """So that a row can't drop out by a misspelt name in the table."""
+    rows = [json.loads(line) for line in DEFAULT.read_text().splitlines()]
+    assert any(row["op"] == name and in_scope(row) for row in rows)
+
+
+def test_layouts_print_as_they_read() -> None:
+    texts = {text for case in CASES if in_scope(case) for text in case["args"] if ":" in text and "<" not in text}
+    assert texts
+    for text in texts:
+        assert str(Layout.parse(text)) == text
