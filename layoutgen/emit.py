@@ -9,8 +9,8 @@ from typing import Literal
 
 import jinja2
 
-from layoutgen.algebra import Layout, cute_type
 from layoutgen import paths
+from layoutgen.algebra import Layout, cute_type
 from layoutgen.plan.model import (
     CopyTile,
     Guard,
@@ -19,7 +19,6 @@ from layoutgen.plan.model import (
     OperandRequirement,
     Plan,
     StoreTile,
-    program_steps,
 )
 
 ParamType = Literal["i32", "i64", "f32", "ptr"]
@@ -91,8 +90,7 @@ def _environment() -> jinja2.Environment:
 def move_name(step: CopyTile | LoadTile) -> str:
     """The lambda that performs a move; the ragged first tile has its own, since it alone is bounded in k."""
     verb = "copy" if isinstance(step, CopyTile) else "load"
-    unguarded = "" if "x" in step.guards else "_unguarded"
-    return f"{verb}_{'first_' if 'k' in step.guards else ''}{step.operand}{unguarded}"
+    return f"{verb}_{'first_' if 'k' in step.guards else ''}{step.operand}"
 
 
 def _const(number: int) -> str:
@@ -192,6 +190,7 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
         x: f"_1{{}}, {operand.name}_k",
     }
     read, write = VECTOR_TYPE[copy.read_vector * 4], VECTOR_TYPE[copy.write.bytes]
+    fragment = VECTOR_TYPE[operand.fragment.load.bytes]
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
     staging_order = "_1," + _const(along["x"]) if copy.vector_mode == "x" else _const(along["k"]) + ",_1"
     how = f"through registers, {copy.read_vector * 4}-byte loads and {copy.write.bytes}-byte stores"
@@ -201,7 +200,7 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
         "x": x,
         "x_upper": x.upper(),
         "stride": f"make_stride({strides[operand.contiguous]})",
-        "copy_about": f"{upper}: " + (how if copy.atom.through_registers else f"cp.async, {copy.write.bytes} bytes a piece"),
+        "copy_about": f"{upper}: {how if copy.atom.through_registers else f'cp.async, {copy.write.bytes} bytes a piece'}",
         "staged": copy.atom.through_registers,
         "staging": f"Shape<{_const(along['x'])},{_const(along['k'])}>,Stride<{staging_order}>",
         "participants": copy.participants,
@@ -211,14 +210,14 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
         "read_element_i": _scaled("i", copy.read_vector if copy.vector_mode == "x" else 1),
         "read_element_j": _scaled("j", copy.read_vector if copy.vector_mode == "k" else 1),
         "atom": "SM80_CP_ASYNC_CACHEGLOBAL" if copy.write.bytes == 16 else "SM80_CP_ASYNC_CACHEALWAYS",
-        "fragment_type": VECTOR_TYPE[operand.fragment.load.bytes],
+        "fragment_type": fragment,
         "vectors": operand.fragment.vectors,
         "value_count": _const(plan.tile.value_mode[0 if x == "m" else 1].size),
         "types": [
             _using(f"Smem{upper}", operand.shared.layout, f"({x}, k, stage) -> float"),
             f"constexpr int kSmem{upper} = {operand.shared.bytes // 4};   // floats, all stages",
             _using(f"Fragment{upper}Thread", operand.fragment.load.base, "thread -> float"),
-            _using(f"Fragment{upper}", operand.fragment.load.steps, f"(vector, k, stage) -> {VECTOR_TYPE[operand.fragment.load.bytes]}"),
+            _using(f"Fragment{upper}", operand.fragment.load.steps, f"(vector, k, stage) -> {fragment}"),
             _using(f"Copy{upper}ThreadX", copy.thread_x, f"thread -> {x}"),
             _using(f"Copy{upper}ThreadK", copy.thread_k, "thread -> k"),
             _using(f"Copy{upper}ElementX", copy.element_x, f"i -> {x}"),
@@ -232,17 +231,21 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
 def _staged_types(plan: Plan) -> list[dict[str, str]]:
     """The vector types that copies through registers load, each with the pieces of its ld.global."""
     widths = sorted({o.copy.read_vector for o in plan.operands if o.copy.atom.through_registers})
-    return [
-        {
-            "name": VECTOR_TYPE[4 * width],
-            "suffix": {1: ".f32", 2: ".v2.f32", 4: ".v4.f32"}[width],
-            "registers": "%0" if width == 1 else "{" + ", ".join(f"%{i}" for i in range(width)) + "}",
-            "address": f"%{width}",
-            "predicate": f"%{width + 1}",
-            "outputs": ", ".join(f'"+f"(to{part})' for part in ([""] if width == 1 else [f".{c}" for c in "xyzw"[:width]])),
-        }
-        for width in widths
-    ]
+    types = []
+    for width in widths:
+        registers = [f"%{i}" for i in range(width)]
+        members = [f"to.{c}" for c in "xyzw"[:width]] if width > 1 else ["to"]
+        types.append(
+            {
+                "name": VECTOR_TYPE[4 * width],
+                "suffix": {1: ".f32", 2: ".v2.f32", 4: ".v4.f32"}[width],
+                "registers": "{" + ", ".join(registers) + "}" if width > 1 else registers[0],
+                "address": f"%{width}",
+                "predicate": f"%{width + 1}",
+                "outputs": ", ".join(f'"+f"({member})' for member in members),
+            }
+        )
+    return types
 
 
 def _scaled(index: str, by: int) -> str:
@@ -252,7 +255,7 @@ def _scaled(index: str, by: int) -> str:
 def _moves(plan: Plan, views: dict[str, dict[str, object]]) -> Iterator[dict[str, object]]:
     """The distinct moves of the program, in the order of first use."""
     seen: set[str] = set()
-    for step in program_steps(plan.program):
+    for step in plan.program.steps:
         if not isinstance(step, CopyTile | LoadTile | StoreTile):
             continue
         name = f"store_{step.operand}" if isinstance(step, StoreTile) else move_name(step)
@@ -270,8 +273,18 @@ def _move(
     guards: frozenset[Guard] = frozenset() if isinstance(step, StoreTile) else step.guards
     width = copy.write_vector if isinstance(step, StoreTile) else copy.read_vector
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
-    tests = {"x": f"t{upper}p{upper}(i)", "k": f"k_{operand.name} + Copy{upper}ElementK{{}}({view['read_element_j']}) >= 0"}
-    predicate = " && ".join(tests[guard] for guard in ("x", "k") if guard in guards)
+    first_k = f"k_{operand.name} + Copy{upper}ElementK{{}}({view['read_element_j']})"
+    row = f"x_{operand.name} + Copy{upper}ElementX{{}}({view['read_element_i']})"
+    tests = []
+    if {"x", "tile"} <= guards:
+        tests.append(f"{row} < rows_{operand.name}")
+    elif "x" in guards:
+        tests.append(f"{row} < {operand.x}")
+    elif "tile" in guards:
+        tests.append("tiles_left > 0")
+    if "k" in guards:
+        tests.append(f"{first_k} >= 0")
+    predicate = " && ".join(tests)
     about = {
         "CopyTile": f"start copying {upper}'s next k-tile into the write stage",
         "LoadTile": f"load {upper}'s next k-tile into registers",

@@ -19,7 +19,6 @@ from layoutgen.plan.model import (
     Operand,
     Plan,
     StoreTile,
-    program_steps,
 )
 
 WARP_SIZE = 32
@@ -157,7 +156,7 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
     Loops over pieces are unrolled and the loop over k-tiles is not, so a step counts as often as the program names it.
     """
     counts: Counter[tuple[str, int]] = Counter()
-    for step in program_steps(plan.program):
+    for step in plan.program.steps:
         if isinstance(step, LoadFragment):
             for operand in plan.operands:
                 load = operand.fragment.load

@@ -14,7 +14,7 @@ import numpy as np
 from layoutgen import build, sim
 from layoutgen.emit import Source, emit
 from layoutgen.errors import OperandError
-from layoutgen.plan.model import LoadFragment, Mma, OperandRequirement, Plan, program_steps
+from layoutgen.plan.model import LoadFragment, Mma, OperandRequirement, Plan
 from layoutgen.plan.schedule import tiles
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def estimate_seconds(plan: Plan, m: int, n: int, k: int) -> float:
     """How long the simulator needs, from the multiply-adds and loads of the program and its measured speed."""
     per_tile = 0
     multiplies = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
-    for step in program_steps(replace(plan.program, prologue=(), drain=())):
+    for step in plan.program.steady:
         if isinstance(step, Mma):
             per_tile += multiplies
         elif isinstance(step, LoadFragment):

@@ -6,7 +6,6 @@ i counts the pieces of one thread's copy. Offsets into shared memory are in elem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +14,7 @@ from layoutgen.hw.atoms import CopyAtom
 
 Mode = Literal["m", "n", "k"]
 OperandName = Literal["a", "b"]
-Guard = Literal["x", "k", "m", "n"]
+Guard = Literal["x", "k", "tile", "m", "n"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,11 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class CopyTile:
-    """Start cp.async of the operand's next k-tile into the write stage; `guards` are the predicates it runs under."""
+    """Start cp.async of the operand's next k-tile into the write stage.
+
+    guards: the predicates it runs under: "x", the row lies inside the operand; "tile", a k-tile is left to fetch;
+    "k", the element does not lie before k = 0 (else it lands as zero).
+    """
 
     operand: OperandName
     guards: frozenset[Guard]
@@ -153,7 +156,7 @@ class CopyTile:
 
 @dataclass(frozen=True, slots=True)
 class LoadTile:
-    """Load the operand's next k-tile from global memory into staging registers."""
+    """Load the operand's next k-tile from global memory into staging registers; guards as for CopyTile."""
 
     operand: OperandName
     guards: frozenset[Guard]
@@ -205,39 +208,20 @@ class Mma:
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
-class IfTilesLeft:
-    """Run `steps` only while a k-tile is left to fetch (uniform over the block)."""
-
-    steps: tuple["Step", ...]
-    guarded: bool = True
-
-
-Step = (
-    CopyTile | LoadTile | StoreTile | Commit | Wait | Barrier | Advance | LoadFragment | Mma | IfTilesLeft
-)
+Step = CopyTile | LoadTile | StoreTile | Commit | Wait | Barrier | Advance | LoadFragment | Mma
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """prologue once; steady once per k-tile while one is left to fetch; drain once per tile after that; then the epilogue."""
+    """prologue once, then steady once per k-tile; then the epilogue."""
 
     prologue: tuple[Step, ...]
     steady: tuple[Step, ...]
-    drain: tuple[Step, ...]
 
-
-def program_steps(program: Program) -> Iterator[Step]:
-    """All steps in the order of the text, those inside IfTilesLeft included and IfTilesLeft itself left out."""
-
-    def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
-        for step in steps:
-            if isinstance(step, IfTilesLeft):
-                yield from walk(step.steps)
-            else:
-                yield step
-
-    return walk(program.prologue + program.steady + program.drain)
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps in the order of the text."""
+        return self.prologue + self.steady
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def _plan(
     slots = fragment_slots(spec.tiling.block[2])
 
     def operand(name: OperandName, mode: int) -> Operand:
-        x: Mode = ("m", "n")[mode]  # type: ignore[assignment]
+        x: Mode = "m" if mode == 0 else "n"
         shared = place_shared(spec, name, spec.tiling.block[mode])
         global_mode: Literal["x", "k"] = "k" if walk[mode] == "k" else "x"
         copy = plan_copy(spec, name, shared, threads.threads, global_mode, align, as_given=primary)
