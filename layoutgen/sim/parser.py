@@ -32,6 +32,7 @@ _VARIABLE = re.compile(
     r"\.(\w+)\s+([\w$%]+)((?:\[\d*\])*)"
 )
 _NAME = re.compile(r"%?[A-Za-z_$][\w$]*")
+_WORD = re.compile(r"[\w$%]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +181,9 @@ class _Body:
         self.scopes: list[dict[str, str]] = []
         self.opened = 0
         self.instructions: list[Instruction] = []
+        names = set(_WORD.findall(body)) if outer else set()
         for m in outer:
-            if re.search(
-                rf"(?<![\w$%]){re.escape(m[4])}(?![\w$])", body
-            ):  # most of a module's variables are never used
+            if m[4] in names:  # most of a module's variables are never used
                 self._variable(m)
 
     def _parameters(self, text: str) -> tuple[tuple[Param, ...], int]:
