@@ -72,6 +72,23 @@ class Report:
         }
 
 
+class IllegalSpecError(PlanError):
+    """A spec that check finds illegal, with every finding; `report` holds them."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        findings = "\n".join(map(str, report.findings))
+        super().__init__(f"{report.name} is not legal on {report.device}:\n{findings}")
+
+
+def require_legal(spec: Spec, device: Device) -> Report:
+    """The report of a spec that is legal on the device. Raises IllegalSpecError for any other."""
+    report = check(spec, device)
+    if not report.legal:
+        raise IllegalSpecError(report)
+    return report
+
+
 def check(spec: Spec, device: Device) -> Report:
     """Spec and device -> Report. Never raises for a spec that loaded: what is wrong with it is a finding."""
     findings: list[Finding] = []

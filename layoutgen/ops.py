@@ -10,9 +10,8 @@ import torch
 
 from layoutgen import paths, run
 from layoutgen import spec as spec_module
-from layoutgen.check import check
-from layoutgen.errors import LayoutgenError, OperandError, PlanError
-from layoutgen.hw.devices import Device, by_arch, device
+from layoutgen.check import require_legal
+from layoutgen.errors import LayoutgenError, OperandError
 from layoutgen.plan import Plan
 from layoutgen.run import Problem, View
 from layoutgen.spec import Spec
@@ -86,13 +85,16 @@ class Operator:
                 self._loaded[key] = compiled
         return compiled
 
-    def _run(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float) -> torch.Tensor:
+    def eager(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
+    ) -> torch.Tensor:
+        """What a call does, without torch's dispatcher: a spec needs no registered name for it."""
         _validate(self.name, a, b, c, alpha, beta)
         d = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
         self._launch(a, b, c, alpha, beta, d)
         return d
 
-    def _run_out(
+    def _eager_out(
         self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, out: torch.Tensor
     ) -> torch.Tensor:
         _validate(self.name, a, b, c, alpha, beta)
@@ -129,7 +131,7 @@ def load(source: str | Path | Spec) -> Operator:
     Raises SpecError, PlanError with check's findings where the spec is illegal for the device here, or LayoutgenError
     where another spec of that name is registered.
     """
-    spec = source if isinstance(source, Spec) else spec_module.load(find_spec(source))
+    spec = source if isinstance(source, Spec) else spec_module.load(paths.find_spec(source))
     with _lock:
         known = _operators.get(spec.name)
         if known is not None:
@@ -141,39 +143,10 @@ def load(source: str | Path | Spec) -> Operator:
                     where=spec.where("name"),
                 )
             return known
-        operator = Operator(spec, legal_plans(spec, default_device()))
+        operator = Operator(spec, require_legal(spec, run.default_device()).plans)
         _register(operator)
         _operators[spec.name] = operator
         return operator
-
-
-def find_spec(source: str | Path) -> Path:
-    """A path as it is; a bare name is looked up among the specs that come with layoutgen."""
-    path = Path(source)
-    if not path.exists() and path.suffix == "" and len(path.parts) == 1:
-        for candidate in sorted(paths.specs().rglob(f"{path}.yaml")):
-            return candidate
-    return path
-
-
-def default_device() -> Device:
-    """The GPU here, as the table of devices knows its architecture; else the H200."""
-    from layoutgen.build import current_arch
-
-    arch = current_arch()
-    known = by_arch(arch) if arch else ()
-    return known[0] if known else device("h200")
-
-
-def legal_plans(spec: Spec, on: Device) -> tuple[Plan, ...]:
-    """The plans of a spec that check finds legal.
-
-    Raises PlanError with every finding otherwise.
-    """
-    report = check(spec, on)
-    if not report.legal:
-        raise PlanError(f"{spec.name} is not legal on {on.name}:\n" + "\n".join(str(f) for f in report.findings))
-    return report.plans
 
 
 def _register(operator: Operator) -> None:
@@ -182,10 +155,10 @@ def _register(operator: Operator) -> None:
     _library.define(f"{name}.out({_SIGNATURE}, *, Tensor(a!) out) -> Tensor(a!)")
 
     def call(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
-        return operator._run(a, b, c, alpha, beta)
+        return operator.eager(a, b, c, alpha, beta)
 
     def call_out(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, *, out: Any) -> torch.Tensor:
-        return operator._run_out(a, b, c, alpha, beta, out)
+        return operator._eager_out(a, b, c, alpha, beta, out)
 
     def fake(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
         _validate_shapes(name, a, b, c, beta)

@@ -6,10 +6,11 @@ carries copies inside it, under ``layoutgen/_data``. The checkout wins, so that 
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 
-from layoutgen.errors import LayoutgenError
+from layoutgen.errors import LayoutgenError, SpecError
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -22,6 +23,34 @@ def templates() -> Path:
 def specs() -> Path:
     """The folder of the YAML specs that come with layoutgen."""
     return _shipped("specs")
+
+
+def shipped_specs() -> dict[str, Path]:
+    """name -> file of every spec that comes with layoutgen, by name."""
+    return {file.stem: file for file in sorted(specs().rglob("*.yaml"), key=lambda file: file.stem)}
+
+
+def find_spec(source: str | Path) -> Path:
+    """A path as it is; a bare name is looked up among the specs that come with layoutgen.
+
+    Raises:
+        SpecError: a bare name that is neither a file here nor one of those specs.
+    """
+    path = Path(source)
+    if path.suffix or len(path.parts) != 1 or path.is_file():
+        return path
+    shipped = shipped_specs()
+    if (known := shipped.get(str(path))) is not None:
+        return known
+    if path.exists():  # a folder, say, which the reader of specs refuses
+        return path
+    close = difflib.get_close_matches(str(path), shipped, n=1, cutoff=0.5)
+    raise SpecError(
+        "a bare name is that of a spec that comes with layoutgen",
+        got=str(path),
+        allowed=", ".join(shipped),
+        fix=f"did you mean {close[0]}?" if close else "write the path of a file, such as ./NAME.yaml",
+    )
 
 
 def generated() -> Path:

@@ -14,6 +14,7 @@ import numpy as np
 from layoutgen import build, sim
 from layoutgen.emit import Source, emit
 from layoutgen.errors import OperandError
+from layoutgen.hw.devices import DEVICES, Device, by_arch
 from layoutgen.plan.model import LoadFragment, Mma, OperandRequirement, Plan
 from layoutgen.plan.schedule import tiles
 
@@ -107,6 +108,20 @@ def grid(plan: Plan, m: int, n: int) -> int:
             fix="split the product into several calls",
         )
     return tiles_m * tiles_n
+
+
+def default_device() -> Device:
+    """The GPU here, as the table of devices knows it; the H200 where there is none.
+
+    Raises LayoutgenError where the table has no device of the GPU's architecture.
+    """
+    arch = build.current_arch()
+    if arch is None:
+        return DEVICES["h200"]
+    product = build.Device().name.lower().replace(" ", "")  # e.g. nvidiah200, nvidiaa100-sxm4-80gb
+    known = by_arch(arch)
+    named = [each for each in known if all(part in product for part in each.name.split("-"))]
+    return max(named, key=lambda each: len(each.name), default=known[0])  # an L40S is no L4
 
 
 def target_arch(plan: Plan) -> str:
