@@ -1,0 +1,138 @@
+"""Runs a plan's kernel in the simulator, under every schedule, over memory that punishes a stray read or write.
+
+Operands are placed twice. "fenced": each buffer is the view alone, so that touching anything else is an error. "poisoned":
+the views lie in larger buffers of NaN, and D in a canary, so that a stray read shows in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutgen import build, run, sim
+from layoutgen.emit import emit
+from layoutgen.errors import SimError
+from layoutgen.plan import Plan
+from layoutgen.run import Problem, View
+
+Matrix = NDArray[np.float32]
+ARCH = "sm_90a"
+CANARY = np.float32(-12345.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One problem: extents, scale factors, and how its operands are placed."""
+
+    m: int
+    n: int
+    k: int
+    alpha: float = 1.0
+    beta: float = 0.0
+    placed: Literal["fenced", "poisoned"] = "fenced"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One way in which a GPU might run a kernel."""
+
+    landing: Literal["early", "late"]
+    order: Literal["lockstep"] | int
+    races: bool = False
+
+    def options(self) -> sim.Options:
+        return sim.Options(async_landing=self.landing, warp_order=self.order, races=self.races, count=False)
+
+
+SCHEDULES = tuple(
+    Schedule(landing, order) for landing in ("early", "late") for order in ("lockstep", 1, 2)
+) + (Schedule("late", "lockstep", races=True),)
+
+
+@cache
+def kernel(plan: Plan) -> sim.Kernel:
+    """The plan's kernel from the cache of built artifacts."""
+    source = emit(plan)
+    artifact = build.build(source.text, source.launch.kernel, ARCH)
+    return sim.parse(artifact.ptx).kernels[source.launch.kernel]
+
+
+def compile_only(plan: Plan) -> sim.Kernel:
+    """A mutant's kernel: to PTX and no further, and not kept."""
+    source = emit(plan)
+    ptx = build.compile_ptx(source.text, source.launch.kernel, ARCH)
+    return sim.parse(ptx.text).kernels[source.launch.kernel]
+
+
+def _matrix(rng: np.random.Generator, rows: int, columns: int, contiguous: Literal["rows", "columns"]) -> Matrix:
+    """(rows, columns) of uniform(-1, 1), the named mode contiguous, with a pitch of four more elements, in a sea of NaN."""
+    outer, inner = (rows, columns) if contiguous == "columns" else (columns, rows)
+    sea = np.full((outer + 8, -(-inner // 4) * 4 + 8), np.nan, np.float32)
+    view = sea[4 : 4 + outer, 4 : 4 + inner]
+    view[...] = rng.uniform(-1, 1, (outer, inner)).astype(np.float32)
+    return view if contiguous == "columns" else view.T
+
+
+def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: int = 0) -> str | None:
+    """Run one case under one schedule -> what went wrong, or None."""
+    rng = np.random.default_rng(seed)
+    need = plan.requirements
+    a = _matrix(rng, case.m, case.k, "rows" if need.a.contiguous == "m" else "columns")
+    b = _matrix(rng, case.n, case.k, "rows" if need.b.contiguous == "n" else "columns")
+    c = _matrix(rng, case.m, case.n, "columns")
+    if case.beta == 0.0:
+        c[...] = np.nan
+    d = _matrix(rng, case.m, case.n, "columns")
+    sea = d.base
+    assert isinstance(sea, np.ndarray)
+    sea[...] = CANARY
+    memory = sim.GlobalMemory()
+
+    def place(name: str, view: Matrix, writable: bool = False) -> View:
+        whole = view
+        while case.placed == "poisoned" and isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        address = memory.add(whole, writable=writable, name=name) + view.ctypes.data - whole.ctypes.data
+        return View(address, view.shape, (view.strides[0] // 4, view.strides[1] // 4))
+
+    views = [place("A", a), place("B", b), place("C", c), place("D", d, writable=True)]
+    problem = Problem(case.m, case.n, case.k, *views, case.alpha, case.beta)
+    if not run.fits(plan, problem):
+        raise ValueError(f"{plan.variant} does not take {case}: choose extents that its requirements allow")
+    exact = case.alpha * (a.astype(np.float64) @ b.astype(np.float64).T)
+    scale = abs(case.alpha) * (abs(a).astype(np.float64) @ abs(b).astype(np.float64).T)
+    if case.beta != 0.0:
+        exact = exact + case.beta * c.astype(np.float64)
+        scale = scale + abs(case.beta * c.astype(np.float64))
+    try:
+        run.simulate(plan, problem, memory, schedule.options(), code)
+    except SimError as error:
+        return str(error)
+    bound = (case.k + 4) * 2.0**-24 * scale + 1e-30
+    bad = ~(np.abs(d.astype(np.float64) - exact) <= bound)
+    if bad.any():
+        i, j = map(int, np.argwhere(bad)[0])
+        return f"D({i},{j}) = {d[i, j]}, not {exact[i, j]:.6f}; {int(bad.sum())} of {bad.size} are wrong"
+    d[...] = CANARY
+    if not (sea == CANARY).all():
+        return f"{int((sea != CANARY).sum())} elements outside D were written"
+    return None
+
+
+def cases(plan: Plan) -> Iterator[Case]:
+    """Few problems that meet every edge: ragged m, n and k, fewer k-tiles than stages, none, several blocks, alpha, beta.
+
+    A variant that needs aligned rows gets extents that are multiples of four; ragged all the same.
+    """
+    block_m, block_n, block_k = plan.tile.block
+    unit = 4 if max(plan.requirements.a.align, plan.requirements.b.align, plan.requirements.c.align) > 4 else 1
+    ragged_k = 2 * block_k + (4 if unit == 4 else 3)
+    yield Case(block_m + 4 * unit, block_n - 4, (plan.stages + 2) * block_k + unit, alpha=1.5, beta=-0.5)
+    yield Case(block_m - 8, 12 * unit, ragged_k, placed="poisoned")
+    yield Case(4 * unit, block_n + unit * 8, unit, beta=2.0)
+    yield Case(unit, unit, 0, beta=1.0)

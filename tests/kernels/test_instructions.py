@@ -1,0 +1,37 @@
+"""What the plan says is what the compiler made: every shared and global access stands in PTX and in SASS at its width."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from layoutgen import build, sim
+from layoutgen.emit import emit
+from layoutgen.facts import static_accesses
+from layoutgen.plan import Plan
+from tests.kernels.harness import ARCH
+from tests.kernels.test_schedules import plans
+
+SASS = {"lds": "ld.shared", "sts": "st.shared", "ldg": "ld.global", "stg": "st.global", "ldgsts": "cp.async"}
+
+
+@pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
+def test_accesses_keep_their_planned_width(each: Plan) -> None:
+    source = emit(each)
+    artifact = build.build(source.text, source.launch.kernel, ARCH)
+    planned = static_accesses(each)
+    assert sim.static_counts(sim.parse(artifact.ptx).kernels[source.launch.kernel]) == planned
+    assembled = Counter(
+        {(SASS[op], width): n for (op, width), n in build.sass_counts(artifact.cubin).items() if op in SASS}
+    )
+    assert assembled == planned
+
+
+@pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
+def test_primary_variants_do_not_spill(each: Plan) -> None:
+    source = emit(each)
+    resources = build.build(source.text, source.launch.kernel, ARCH).resources
+    if each.cost == 0:
+        assert (resources.spill_stores, resources.spill_loads) == (0, 0)
+    assert resources.registers * each.threads.threads * each.schedule.min_blocks <= 65536

@@ -1,0 +1,31 @@
+"""Every kernel is right however warps interleave and copies land, at every ragged edge, and touches nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layoutgen import paths, spec
+from layoutgen.plan import Plan, plan
+from tests.kernels.harness import SCHEDULES, cases, failure, kernel
+
+SPECS = sorted(paths.specs().rglob("*.yaml"))
+
+
+def plans() -> list[Plan]:
+    """The primary variant of every spec, and all variants of one spec of the family."""
+    every = [plan(spec.load(path)) for path in SPECS]
+    return [variants[0] for variants in every] + list(plan(spec.load("specs/warptile_128x128.yaml"))[1:])
+
+
+def test_there_are_specs() -> None:
+    assert {Path(path).stem for path in SPECS} >= {"warptile_128x128", "salykov_128x128x8", "salykov_128x256x8"}
+
+
+@pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
+def test_every_schedule_gives_the_right_result(each: Plan) -> None:
+    code = kernel(each)
+    for case in cases(each):
+        for schedule in SCHEDULES:
+            assert failure(each, code, case, schedule) is None, (case, schedule)
