@@ -117,7 +117,8 @@ class Group:
     def _barrier(self, barrier: Barrier, place: int, active: Active, all_active: bool) -> int | None:
         frame = self.frame
         everyone = self.is_whole_block and all_active and active.keep is None
-        if everyone and barrier.threads is None and barrier.number.row < 0:  # the common case: __syncthreads()
+        fixed = barrier.number.row < 0 and int(frame.row(barrier.number)[0]) <= 15
+        if everyone and barrier.threads is None and fixed:  # the common case: __syncthreads()
             if self.batch.races is not None:
                 self.batch.races.synchronised(np.ones(self.batch.size, bool), True)
             return place + 1

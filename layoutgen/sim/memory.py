@@ -160,12 +160,8 @@ class GlobalMemory:
         )
 
     def _describe(self, address: int) -> str:
-        number = (address >> _SPACING) - 1
-        near = min(range(len(self.buffers)), key=lambda i: abs(address - self.buffers[i].address), default=None)
-        if 0 <= number < len(self.buffers):
-            near = number
-        if near is None or abs(address - self.buffers[near].address) >= 1 << _SPACING:
+        near = min(self.buffers, key=lambda b: abs(address - b.address), default=None)
+        if near is None or abs(address - near.address) > 1 << _SPACING - 1:
             return f"address {address:#x}, far from every buffer"
-        buffer = self.buffers[near]
-        holes = "" if buffer.valid is None else ", a view with gaps"
-        return f"buffer {buffer.name!r} ({buffer.size} bytes{holes}), offset {address - buffer.address}"
+        gaps = "" if near.valid is None else ", a view with gaps"
+        return f"buffer {near.name!r} ({near.size} bytes{gaps}), offset {address - near.address}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from layoutgen.errors import SimError, Where
 
@@ -159,6 +160,12 @@ def _up(offset: int, align: int) -> int:
     return -(-offset // align) * align
 
 
+class _Token(NamedTuple):
+    kind: str  # {, }, label, loc or statement
+    text: str
+    line: int
+
+
 class _Body:
     """Collects one kernel's declarations and instructions; ``scopes`` is the stack of name tables of open ``{``
     blocks.
@@ -179,7 +186,6 @@ class _Body:
         self.variables: dict[str, Variable] = {}
         self.used = {"shared": 0, "local": 0, "global": 0, "const": 0}
         self.scopes: list[dict[str, str]] = []
-        self.opened = 0
         self.instructions: list[Instruction] = []
         names = set(_WORD.findall(body)) if outer else set()
         for m in outer:
@@ -204,78 +210,88 @@ class _Body:
         return tuple(found), offset
 
     def kernel(self, target: str) -> Kernel:
-        for text, line, source in self._statements():
-            if text.startswith("."):
-                self._directive(text, line)
-                continue
-            m = _STATEMENT.fullmatch(text)
-            if m is None:
-                raise SimError(
-                    "a statement is a label, a directive or an instruction",
-                    got=text,
-                    where=Where(f"{self.name}.ptx", line),
-                )
-            guard, rest = m[2], m[4]
-            if self.scopes:
-                guard = None if guard is None else self._resolve(guard)
-                rest = _NAME.sub(lambda n: self._resolve(n[0]), rest)
-            flat = " ".join(text.split())
-            self.instructions.append(
-                Instruction(len(self.instructions), m[3], split_operands(rest), guard, m[1] == "!", flat, line, source)
-            )
+        tokens = list(self._tokens())
+        tables = self._scope_tables(tokens)
+        source: tuple[str, int] | None = None
+        for token in tokens:
+            if token.kind == "{":
+                self.scopes.append(next(tables))
+            elif token.kind == "}":
+                self.scopes.pop()
+            elif token.kind == "label":
+                self.labels[self._resolve(token.text)] = len(self.instructions)
+            elif token.kind == "loc":
+                file, line = token.text.split()
+                source = (self.files.get(int(file), f"file {file}"), int(line))
+            elif token.text.startswith("."):
+                self._directive(token.text, token.line)
+            else:
+                self._instruction(token, source)
         return Kernel(
             self.name, target, self.params, self.param_bytes, self.used["shared"], self.used["local"],
             tuple(self.instructions), self.labels, self.registers, self.variables, self.limits,
         )  # fmt: skip
 
-    def _statements(self) -> Iterator[tuple[str, int, tuple[str, int] | None]]:
-        """Statements without their ``;``. Scopes and labels, which take no ``;``, are dealt with as they pass."""
+    def _tokens(self) -> Iterator[_Token]:
+        """The body in order: braces of scopes, labels and .loc, which take no ``;``, and statements, which end with one."""
         line = self.first_line
-        source: tuple[str, int] | None = None
-        scope_names = self._scope_names()
         for chunk in self.body.split(";"):
             at = 0
             while m := _PREFIX.match(chunk, at):
-                if m[1] == "{":
-                    self.scopes.append(next(scope_names))
-                elif m[1] == "}":
-                    self.scopes.pop()
+                here = line + chunk.count("\n", 0, m.end())
+                if m[1]:
+                    yield _Token(m[1], "", here)
                 elif m[4]:
-                    self.labels[self._resolve(m[4])] = len(self.instructions)
+                    yield _Token("label", m[4], here)
                 else:
-                    source = (self.files.get(int(m[2]), f"file {m[2]}"), int(m[3]))
+                    yield _Token("loc", f"{m[2]} {m[3]}", here)
                 at = m.end()
             text = chunk[at:].lstrip()
             if text:
-                yield text.rstrip(), line + chunk.count("\n", 0, len(chunk) - len(text)), source
+                yield _Token("statement", text.rstrip(), line + chunk.count("\n", 0, len(chunk) - len(text)))
             line += chunk.count("\n")
 
-    def _scope_names(self) -> Iterator[dict[str, str]]:
-        """For each ``{`` that opens a scope, in order, the names declared directly in it, labels included.
+    def _scope_tables(self, tokens: list[_Token]) -> Iterator[dict[str, str]]:
+        """For each scope, in order of its opening, the names declared directly in it -> unique names.
 
         They are collected ahead because a branch may name a label that comes later in its scope.
         """
         tables: list[dict[str, str]] = []
         stack: list[dict[str, str]] = []
-        for chunk in self.body.split(";"):
-            at = 0
-            while m := _PREFIX.match(chunk, at):
-                if m[1] == "{":
-                    table: dict[str, str] = {}
-                    tables.append(table)
-                    stack.append(table)
-                elif m[1] == "}":
-                    if not stack:
-                        raise SimError("braces pair up", got="an extra }", where=Where(f"{self.name}.ptx"))
-                    stack.pop()
-                elif m[4] and stack:
-                    stack[-1][m[4]] = f"{m[4]}${len(tables)}"
-                at = m.end()
-            if stack and chunk[at:].lstrip().startswith(".reg"):
-                for item in chunk.split(None, 2)[2].split(",") if len(chunk.split(None, 2)) > 2 else ():
-                    name = re.sub(r"<\d+>", "", item).strip()
-                    stack[-1][name] = f"{name}${len(tables)}"
+        for token in tokens:
+            names: list[str] = []
+            if token.kind == "{":
+                stack.append({})
+                tables.append(stack[-1])
+            elif token.kind == "}":
+                if not stack:
+                    raise SimError("braces pair up", got="an extra }", where=Where(f"{self.name}.ptx", token.line))
+                stack.pop()
+            elif token.kind == "label":
+                names = [token.text]
+            elif token.kind == "statement" and stack and token.text.startswith(".reg"):
+                names = [re.sub(r"<\d+>", "", n).strip() for n in token.text.split(None, 2)[-1].split(",")]
+            if stack:
+                number = next(i for i, table in enumerate(tables) if table is stack[-1])
+                stack[-1].update({name: f"{name}${number}" for name in names})
+        if stack:
+            raise SimError("braces pair up", got="a { without its }", where=Where(f"{self.name}.ptx"))
         return iter(tables)
+
+    def _instruction(self, token: _Token, source: tuple[str, int] | None) -> None:
+        m = _STATEMENT.fullmatch(token.text)
+        if m is None:
+            rule = "a statement is a label, a directive or an instruction"
+            raise SimError(rule, got=token.text, where=Where(f"{self.name}.ptx", token.line))
+        guard, operands = m[2], m[4]
+        if self.scopes:
+            guard = None if guard is None else self._resolve(guard)
+            operands = _NAME.sub(lambda n: self._resolve(n[0]), operands)
+        flat = " ".join(token.text.split())
+        index = len(self.instructions)
+        self.instructions.append(
+            Instruction(index, m[3], split_operands(operands), guard, m[1] == "!", flat, token.line, source)
+        )
 
     def _resolve(self, name: str) -> str:
         for table in reversed(self.scopes):
