@@ -13,6 +13,8 @@ import json
 import platform
 import statistics
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,14 +22,16 @@ import torch
 import layoutgen
 from layoutgen import run
 
-MODES = {"k": lambda rows, k: torch.rand(rows, k, device="cuda") * 2 - 1, "x": lambda rows, k: torch.rand(k, rows, device="cuda").mul_(2).sub_(1).t()}
+
+def matrix(rows: int, k: int, contiguous_k: bool) -> torch.Tensor:
+    """(rows, k), uniform on (-1, 1), contiguous in k or in its rows."""
+    values = torch.rand((rows, k) if contiguous_k else (k, rows), device="cuda") * 2 - 1
+    return values if contiguous_k else values.t()
 
 
 def operands(m: int, n: int, k: int, modes: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """a (M, K) and b (K, N), uniform on (-1, 1), contiguous in the named modes, e.g. "kn"."""
-    a = MODES["k" if modes[0] == "k" else "x"](m, k)
-    b = MODES["k" if modes[1] == "k" else "x"](n, k).t()
-    return a, b
+    """a (M, K) and b (K, N), contiguous in the named modes: "kn" is a row-major a and a row-major b."""
+    return matrix(m, k, modes[0] == "k"), matrix(n, k, modes[1] == "k").t()
 
 
 def largest_error(d: torch.Tensor, a: torch.Tensor, b: torch.Tensor, rows: int = 256) -> float:
@@ -40,19 +44,19 @@ def largest_error(d: torch.Tensor, a: torch.Tensor, b: torch.Tensor, rows: int =
     return worst
 
 
-def timed(calls: dict[str, object], repeats: int) -> dict[str, list[float]]:
+def timed(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
     """name -> milliseconds of each call, the calls alternating."""
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         for _ in range(3):
-            call()  # type: ignore[operator]
+            call()
     for _ in range(repeats):
         for name, call in calls.items():
             flush.zero_()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
-            call()  # type: ignore[operator]
+            call()
             end.record()
             torch.cuda.synchronize()
             times[name].append(start.elapsed_time(end))
@@ -66,39 +70,45 @@ def clocks() -> str:
     ).stdout.strip()
 
 
-def measure(specs: list[Path], shapes: list[tuple[int, int, int]], modes: list[str], repeats: int) -> list[dict[str, object]]:
+Shape = tuple[int, int, int]
+
+
+def measure(specs: list[Path], shapes: list[Shape], modes: list[str], repeats: int) -> list[dict[str, object]]:
+    """One row for torch.mm and for each spec, at each shape and pair of contiguous modes."""
     rows: list[dict[str, object]] = []
-    loaded = [layoutgen.load(path) for path in specs]
+    loaded = {op.name: op for op in map(layoutgen.load, specs)}
     for m, n, k in shapes:
         for pair in modes:
             a, b = operands(m, n, k, pair)
-            calls: dict[str, object] = {"torch.mm": lambda a=a, b=b: torch.mm(a, b)}
+            calls: dict[str, Callable[[], object]] = {"torch.mm": partial(torch.mm, a, b)}
             errors = {"torch.mm": largest_error(torch.mm(a, b), a, b)}
-            for op in loaded:
+            for name, op in loaded.items():
                 out = torch.full((m, n), float("nan"), device="cuda")
                 op(a, b, out=out)
-                errors[op.name] = largest_error(out, a, b)
-                if not errors[op.name] < 1e-5:
-                    raise SystemExit(f"{op.name} is wrong at {m}x{n}x{k} ({pair}): error {errors[op.name]:.1e}")
-                calls[op.name] = lambda op=op, a=a, b=b: op(a, b)
+                errors[name] = largest_error(out, a, b)
+                if not errors[name] < 1e-5:
+                    raise SystemExit(f"{name} is wrong at {m}x{n}x{k} ({pair}): error {errors[name]:.1e}")
+                calls[name] = partial(op, a, b)
             times = timed(calls, repeats)
             base = statistics.median(times["torch.mm"])
             for name, samples in times.items():
                 low, middle, high = statistics.quantiles(samples, n=4)
-                op = next((o for o in loaded if o.name == name), None)
-                plan = op.variant_for(a, b) if op else None
-                resources = run.artifact(plan, run.target_arch(plan)).resources if plan else None
-                row = {
+                row: dict[str, object] = {
                     "name": name, "shape": [m, n, k], "contiguous": f"a:{pair[0]} b:{pair[1]}",
-                    "variant": plan.variant if plan else None, "ms": middle, "iqr_ms": high - low,
-                    "tflops": 2 * m * n * k / middle / 1e9, "ratio": base / middle, "max_error": errors[name],
-                    "registers": resources.registers if resources else None,
-                    "spill_bytes": resources.spill_stores + resources.spill_loads if resources else None,
+                    "ms": middle, "iqr_ms": high - low, "tflops": 2 * m * n * k / middle / 1e9,
+                    "ratio": base / middle, "max_error": errors[name],
                 }  # fmt: skip
+                if name in loaded:
+                    plan = loaded[name].variant_for(a, b)
+                    resources = run.artifact(plan, run.target_arch(plan)).resources
+                    spills = resources.spill_stores + resources.spill_loads
+                    row |= {"variant": plan.variant, "registers": resources.registers, "spill_bytes": spills}
                 rows.append(row)
                 print(
-                    f"{m}x{n}x{k} {row['contiguous']} {name:24} {row['tflops']:6.1f} TFLOP/s  {row['ratio']:.3f} of torch.mm"
-                    f"  +-{100 * (high - low) / middle:.1f}%  error {errors[name]:.1e} registers {row['registers']} spills {row['spill_bytes']}",
+                    f"{m}x{n}x{k} {row['contiguous']} {name:20} {row['tflops']:6.1f} TFLOP/s"
+                    f" {row['ratio']:.3f} of torch.mm"
+                    f" +-{100 * (high - low) / middle:.1f}% error {errors[name]:.1e}",
+                    *(f"{key} {row[key]}" for key in ("variant", "registers", "spill_bytes") if key in row),
                     flush=True,
                 )
     return rows

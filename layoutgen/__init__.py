@@ -1,30 +1,27 @@
-"""layoutgen: a YAML description of a matrix multiply's tilings -> a proven, readable, fast CuTe kernel and a PyTorch operator.
+"""layoutgen: YAML tilings of a matrix multiply -> a proven, readable, fast CuTe kernel and a PyTorch operator.
 
->>> import layoutgen
->>> op = layoutgen.load("warptile_128x128")      # registers torch.ops.layoutgen.warptile_128x128
->>> d = op(a, b, c, alpha=1.0, beta=0.5)         # alpha * a @ b + beta * c
+    import layoutgen
 
-`load` needs torch and imports it; nothing else here does.
+    op = layoutgen.load("warptile_128x128")      # registers torch.ops.layoutgen.warptile_128x128
+    d = op(a, b, c, alpha=1.0, beta=0.5)         # alpha * a @ b + beta * c
+
+`load` imports torch when it is first asked for. The stages are functions of the same name in modules of their own:
+`layoutgen.spec.load`, `layoutgen.plan.plan`, `layoutgen.check.check`, `layoutgen.emit.emit`, `layoutgen.build.build`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from layoutgen.check import check
-    from layoutgen.emit import emit
     from layoutgen.ops import load
-    from layoutgen.plan import plan
 
-__all__ = ["check", "emit", "load", "plan"]
-
-_HOMES = {"check": "layoutgen.check", "emit": "layoutgen.emit", "load": "layoutgen.ops", "plan": "layoutgen.plan"}
+__all__ = ["load"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the verbs when first used, so that `import layoutgen` stays quick."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name == "load":
+        from layoutgen.ops import load
+
+        return load
     raise AttributeError(f"module 'layoutgen' has no attribute {name!r}")

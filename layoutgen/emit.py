@@ -116,7 +116,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
     outer_m = plan.order.outer == "m"
     counts = {"m": plan.tile.value_mode[0].size, "n": plan.tile.value_mode[1].size}
     outer, inner = ("m", "n") if outer_m else ("n", "m")
-    vector_bytes = plan.epilogue.store.bytes
+    vector_bytes = plan.epilogue.bytes
     bounds = {"m": "row < m", "n": "col < n"}
     return {
         "plan": plan,
@@ -193,14 +193,16 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
     fragment = VECTOR_TYPE[operand.fragment.load.bytes]
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
     staging_order = "_1," + _const(along["x"]) if copy.vector_mode == "x" else _const(along["k"]) + ",_1"
-    how = f"through registers, {copy.read_vector * 4}-byte loads and {copy.write.bytes}-byte stores"
+    how = f"cp.async, {copy.write.bytes} bytes a piece"
+    if copy.atom.through_registers:
+        how = f"through registers, {copy.read_vector * 4}-byte loads and {copy.write.bytes}-byte stores"
     return {
         "name": operand.name,
         "upper": upper,
         "x": x,
         "x_upper": x.upper(),
         "stride": f"make_stride({strides[operand.contiguous]})",
-        "copy_about": f"{upper}: {how if copy.atom.through_registers else f'cp.async, {copy.write.bytes} bytes a piece'}",
+        "copy_about": f"{upper}: {how}",
         "staged": copy.atom.through_registers,
         "staging": f"Shape<{_const(along['x'])},{_const(along['k'])}>,Stride<{staging_order}>",
         "participants": copy.participants,

@@ -1,7 +1,7 @@
 """Runs a plan's kernel in the simulator, under every schedule, over memory that punishes a stray read or write.
 
-Operands are placed twice. "fenced": each buffer is the view alone, so that touching anything else is an error. "poisoned":
-the views lie in larger buffers of NaN, and D in a canary, so that a stray read shows in the result.
+Operands are placed twice. "fenced": each buffer is the view alone, so that touching anything else is an error.
+"poisoned": the views lie in larger buffers of NaN, and D in a canary, so that a stray read shows in the result.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Schedule:
         return sim.Options(async_landing=self.landing, warp_order=self.order, races=self.races, count=False)
 
 
-SCHEDULES = tuple(
-    Schedule(landing, order) for landing in ("early", "late") for order in ("lockstep", 1, 2)
-) + (Schedule("late", "lockstep", races=True),)
+SCHEDULES = tuple(Schedule(landing, order) for landing in ("early", "late") for order in ("lockstep", 1, 2)) + (
+    Schedule("late", "lockstep", races=True),
+)
 
 
 @cache
@@ -70,7 +70,7 @@ def compile_only(plan: Plan) -> sim.Kernel:
 
 
 def _matrix(rng: np.random.Generator, rows: int, columns: int, contiguous: Literal["rows", "columns"]) -> Matrix:
-    """(rows, columns) of uniform(-1, 1), the named mode contiguous, with a pitch of four more elements, in a sea of NaN."""
+    """(rows, columns) of uniform(-1, 1), the named mode contiguous, with a wider pitch, in a sea of NaN."""
     outer, inner = (rows, columns) if contiguous == "columns" else (columns, rows)
     sea = np.full((outer + 8, -(-inner // 4) * 4 + 8), np.nan, np.float32)
     view = sea[4 : 4 + outer, 4 : 4 + inner]
@@ -125,7 +125,7 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
 
 
 def cases(plan: Plan) -> Iterator[Case]:
-    """Few problems that meet every edge: ragged m, n and k, fewer k-tiles than stages, none, several blocks, alpha, beta.
+    """Few problems that meet every edge: ragged m, n and k, fewer k-tiles than stages, none, several blocks, scales.
 
     A variant that needs aligned rows gets extents that are multiples of four; ragged all the same.
     """

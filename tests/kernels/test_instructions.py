@@ -1,4 +1,4 @@
-"""What the plan says is what the compiler made: every shared and global access stands in PTX and in SASS at its width."""
+"""What the plan says is what the compiler made: every access stands in PTX and in SASS at its planned width."""
 
 from __future__ import annotations
 

@@ -1,0 +1,32 @@
+"""What the README shows is what there is: its spec has twelve lines and is legal, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from layoutgen import spec
+from layoutgen.check import check
+from layoutgen.hw.devices import device
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_spec_shown_is_the_spec_shipped() -> None:
+    shown = re.search(r"```yaml\n(.*?)```", README, re.S)
+    assert shown is not None
+    assert shown[1].count("\n") == 12
+    loaded = spec.loads(shown[1])
+    shipped = spec.load(ROOT / "specs" / "warptile_128x128.yaml")
+    assert check(loaded, device("h200")).legal
+    assert (loaded.name, loaded.tiling.block, loaded.tiling.warps, loaded.tiling.lanes, loaded.tiling.values) == (
+        shipped.name, shipped.tiling.block, shipped.tiling.warps, shipped.tiling.lanes, shipped.tiling.values,
+    )  # fmt: skip
+    assert loaded.shared == shipped.shared
+
+
+def test_links_lead_somewhere() -> None:
+    for text in (README, (ROOT / "docs" / "spec.md").read_text()):
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (ROOT / target).exists(), target
