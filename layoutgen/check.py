@@ -1,23 +1,26 @@
-"""Spec -> findings: is this tiling legal on a device, and if not, what is wrong where, and which edit mends it."""
+"""Spec -> findings: is this tiling legal on a device, and if not, what is wrong where, and which edit mends it.
+
+Rules come in rounds, each safe only after the one before: sizes, for which nothing is computed and which bound the work
+of what follows; levels that must compose and cover C; and the plans that result.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import gcd
 from typing import Any, Literal
 
-from layoutgen.errors import LayoutgenError, PlanError, Where
-from layoutgen.facts import (
-    Coverage,
-    Registers,
-    cover_c,
-    cover_copy,
-    cover_shared,
-    registers,
-    static_accesses,
-)
+from layoutgen.algebra import Layout, covers_exactly_once, make_layout, max_vector
+from layoutgen.algebra.int_tuple import unflatten
+from layoutgen.errors import PlanError, Where
+from layoutgen.facts import Registers, cover_c, cover_copy, registers, shared_collision, static_accesses
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan, plan
-from layoutgen.plan.tile import WARP_SIZE, compose_tile
+from layoutgen.plan.model import CTile, Operand, ThreadMap
+from layoutgen.plan.simt import MAX_STAGES
+from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, default_shared, vector_width
+from layoutgen.plan.tile import WARP_SIZE, compose_tile, leftover, map_threads, numbers, warp_tile
 from layoutgen.spec import Spec
 
 
@@ -91,131 +94,278 @@ def require_legal(spec: Spec, device: Device) -> Report:
 
 def check(spec: Spec, device: Device) -> Report:
     """Spec and device -> Report. Never raises for a spec that loaded: what is wrong with it is a finding."""
-    findings: list[Finding] = []
+    findings = list(_architecture(spec, device))
+    blocking = list(_sizes(spec, device))
+    plans: tuple[Plan, ...] = ()
+    bounds: Registers | None = None
+    if not blocking:
+        try:
+            tile = compose_tile(spec)
+            blocking = list(_accumulators(spec, tile, device))
+            blocking = blocking or list(_coverage_c(spec, tile, map_threads(spec, tile)))
+            plans = () if blocking else plan(spec)
+        except PlanError as failure:
+            blocking = [_refused(spec, failure)]
+    if plans:
+        bounds = registers(plans[0], device)
+        findings += [*_copies(spec, plans), *_storage(spec, plans[0], device), *_registers(spec, plans, bounds, device)]
+        findings += _advice(spec, plans[0])
+    return Report(spec.name, device.name, (*findings, *blocking), plans, bounds)
 
-    def error(rule: str, key: str, message: str, got: object, allowed: object, fix: str) -> None:
-        findings.append(Finding(rule, "error", message, str(got), str(allowed), fix, spec.where(key)))
 
-    def broken(failure: LayoutgenError) -> None:
-        findings.append(
-            Finding(
-                "compose", "error", failure.rule, failure.got or "", failure.allowed or "levels that compose",
-                failure.fix or "change one of the levels", failure.where or spec.where("tiling"),
-            )
+def _error(spec: Spec, rule: str, key: str, message: str, got: object, allowed: object, fix: str) -> Finding:
+    return Finding(rule, "error", message, str(got), str(allowed), fix, spec.where(key))
+
+
+def _warning(spec: Spec, rule: str, key: str, message: str, got: object, allowed: object, fix: str) -> Finding:
+    return Finding(rule, "warning", message, str(got), str(allowed), fix, spec.where(key))
+
+
+def _refused(spec: Spec, failure: PlanError) -> Finding:
+    return Finding(
+        "compose", "error", failure.rule, failure.got or "", failure.allowed or "levels that compose",
+        failure.fix or "change one of the levels", failure.where or spec.where("tiling"),
+    )  # fmt: skip
+
+
+# ---- before anything is composed ----
+
+
+def _architecture(spec: Spec, device: Device) -> Iterator[Finding]:
+    """The device runs what the spec asks for; what ends in `a` runs on that architecture alone (PTX ISA, .target)."""
+    least, has = _capability(spec.arch), _capability(device.arch)
+    if least > has or (spec.arch.endswith("a") and least != has):
+        yield _error(
+            spec, "arch", "arch", "the device must be able to run the spec's architecture",
+            f"{spec.arch} on {device.name}, which is {device.arch}",
+            f"{device.arch} or older, without features of one architecture alone",
+            f"write arch: {device.arch}, or check against another device",
         )  # fmt: skip
 
-    def result(plans: tuple[Plan, ...], bounds: Registers | None) -> Report:
-        return Report(spec.name, device.name, tuple(findings), plans, bounds)
 
-    _check_dtypes(spec, error)
-    _check_arch(spec, device, error)
-    try:
-        tile = compose_tile(spec)
-    except PlanError as failure:
-        broken(failure)
-        return result((), None)
-    if tile.lanes.size != WARP_SIZE:
-        error(
-            "lanes", "tiling.lanes", "the lanes of a warp number 32", f"{tile.lanes.size} lanes in {tile.lanes}", 32,
-            "give tiling.lanes a shape of 32 positions, such as (8,4):(4,1)",
+def _capability(arch: str) -> int:
+    """sm_90a -> 90."""
+    return int(arch.removeprefix("sm_").removesuffix("a"))
+
+
+def _sizes(spec: Spec, device: Device) -> Iterator[Finding]:
+    """Lanes, warps and the least shared memory: what bounds every other size."""
+    lanes, warps = spec.tiling.lanes, spec.tiling.warps
+    if lanes.size != WARP_SIZE:
+        yield _error(
+            spec, "lanes", "tiling.lanes", f"a warp has {WARP_SIZE} lanes", f"{lanes.size} lanes in {lanes}",
+            f"{WARP_SIZE} lanes", f"give it {WARP_SIZE} positions, such as (8,4):(4,1)",
         )  # fmt: skip
-    coverage = cover_c(tile)
-    if not coverage.ok:
-        error(
-            "coverage-c", "tiling.lanes" if _lanes_are_wrong(spec, coverage) else "tiling.values",
-            "each coordinate of C's block tile belongs to exactly one value of one thread", f"C{coverage}",
-            "every coordinate once", "make lanes and warps number their positions 0, 1, .. once each, "
-            "and values without overlap",
+    elif not numbers(lanes, WARP_SIZE):
+        yield _misnumbered(spec, "lanes", lanes)
+    if warps.size * WARP_SIZE > device.max_threads_per_block:
+        most = device.max_threads_per_block // WARP_SIZE
+        yield _error(
+            spec, "threads", "tiling.warps", "a block has no more threads than the device allows",
+            f"{warps.size} warps, {warps.size * WARP_SIZE} threads", f"{device.max_threads_per_block} threads",
+            f"use at most {most} warps, each with a larger tile",
         )  # fmt: skip
-    if findings and any(f.rule in ("lanes", "coverage-c") for f in findings):
-        return result((), None)
-    try:
-        plans = plan(spec)
-    except PlanError as failure:
-        broken(failure)
-        return result((), None)
+    elif not numbers(warps, warps.size):
+        yield _misnumbered(spec, "warps", warps)
+    block_m, block_n, block_k = spec.tiling.block
+    itemsize = ITEMSIZE[spec.operands.a.dtype]
+    yield from _fits_block(spec, (block_m + block_n) * block_k * itemsize, device)
+
+
+def _misnumbered(spec: Spec, level: Literal["lanes", "warps"], ids: Layout) -> Finding:
+    noun, cover = level[:-1], covers_exactly_once(ids, ids.size)
+    number = cover.outside if cover.coordinate is None else cover.coordinate
+    owners = " and ".join(str(each).replace(" ", "") for each in cover.owner_coordinates)
+    return _error(
+        spec, level, f"tiling.{level}", f"the {level} number their positions 0 .. {ids.size - 1}, each once",
+        f"{ids}: {noun} {number} is at {owners or 'no position'}", "one position each",
+        f"write {_renumbered(ids)}",
+    )  # fmt: skip
+
+
+def _renumbered(layout: Layout) -> Layout:
+    """The same shape, its strides in the same order, made to number 0, 1, .. without holes or repeats."""
+    strides, reached = [0] * len(layout.flat_shape), 1
+    for index in sorted(range(len(strides)), key=lambda i: (layout.flat_stride[i], i)):
+        strides[index] = reached
+        reached *= layout.flat_shape[index]
+    return Layout(layout.shape, unflatten(iter(strides), layout.shape))
+
+
+def _fits_block(spec: Spec, stage_bytes: int, device: Device) -> Iterator[Finding]:
+    stages, limit = spec.shared.stages, device.shared_per_block
+    if stages * stage_bytes <= limit:
+        return
+    fewer = min(limit // stage_bytes, MAX_STAGES)
+    key, fix = "tiling.block", "use a smaller block tile"
+    if 2 <= fewer:
+        key, fix = "shared.stages", f"set shared.stages: {fewer}"
+    yield _error(
+        spec, "shared-memory", key, "all stages of A and B fit the shared memory of one block",
+        f"{stages * stage_bytes} bytes: {stages} stages of {stage_bytes}", f"{limit} bytes on {device.name}", fix,
+    )  # fmt: skip
+
+
+# ---- the levels of C ----
+
+
+def _accumulators(spec: Spec, tile: CTile, device: Device) -> Iterator[Finding]:
+    each_m, each_n = (layout.size for layout in tile.value_mode)
+    if each_m * each_n > device.registers_per_thread:
+        yield _error(
+            spec, "registers", "tiling.block", "one thread's accumulators fit its registers",
+            f"{each_m} x {each_n} values of C in each of {tile.lanes.size * tile.warps.size} threads",
+            f"fewer than {device.registers_per_thread}", "use a smaller block tile, or more warps",
+        )  # fmt: skip
+
+
+def _coverage_c(spec: Spec, tile: CTile, threads: ThreadMap) -> Iterator[Finding]:
+    coverage = cover_c(tile, threads)
+    if coverage.ok:
+        return
+    for mode, extent in enumerate(tile.block[:2]):
+        warp = warp_tile(spec, mode)
+        if not numbers(make_layout(warp, leftover(warp, extent)), extent):
+            key, inner = "tiling.warp", spec.tiling.warp
+            break
+    else:
+        key, inner = "tiling.values", spec.tiling.values
+    sizes = ", ".join(str(layout.size) for layout in inner or ())
+    yield _error(
+        spec, "coverage-c", key, "each (m,n) of the block tile belongs to one value of one thread", f"C{coverage}",
+        f"every (m,n) of {tile.block[0]} x {tile.block[1]} once",
+        f"write {key}: [{sizes}], or strides that step over what smaller strides fill, as in (4,2):(1,16)",
+    )  # fmt: skip
+
+
+# ---- the plans ----
+
+
+def _copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
     for each in plans:
-        _check_copies(each, error)
-    primary = plans[0]
-    bounds = registers(primary, device.registers_per_sm, device.registers_per_thread)
-    _check_limits(primary, device, bounds, error)
-    return result(plans, bounds)
-
-
-def _lanes_are_wrong(spec: Spec, coverage: Coverage) -> bool:
-    return any("holds" in owner or "not one of" in owner for owner in coverage.owners)
-
-
-def _check_dtypes(spec: Spec, error: Any) -> None:
-    operands = spec.operands
-    for key, dtype in (
-        ("operands.a", operands.a.dtype), ("operands.b", operands.b.dtype), ("operands.c", operands.c.dtype),
-        ("operands.accumulate", operands.accumulate),
-    ):  # fmt: skip
-        if dtype != "f32":
-            error("dtype", key, "the SIMT family multiplies and accumulates in f32", dtype, "f32", f"write f32 in {key}")
-
-
-def _check_arch(spec: Spec, device: Device, error: Any) -> None:
-    def number(arch: str) -> int:
-        return int("".join(c for c in arch if c.isdigit()))
-
-    if number(spec.arch) > number(device.arch):
-        error(
-            "arch", "arch", "the device must be at least the spec's architecture", f"{device.name} is {device.arch}",
-            f"{spec.arch} or newer", f"write arch: {device.arch}, or check against a newer device",
-        )  # fmt: skip
-
-
-def _check_copies(plan: Plan, error: Any) -> None:
-    block_k = plan.tile.block[2]
-    for index, operand in enumerate(plan.operands):
-        letter = operand.name
-        landed = cover_copy(operand.copy, plan.tile.block[index], block_k)
-        if not landed.ok:
-            error(
-                f"coverage-{letter}", f"copies.{letter}",
-                f"each element of {letter.upper()}'s k-tile is copied exactly once ({plan.variant})",
-                f"({operand.x},k) = {landed}", "every element once",
-                f"let threads times values of copies.{letter} tile the block tile",
-            )  # fmt: skip
-        alone = cover_shared(operand)
-        if not alone.ok and plan.cost == 0:
-            error(
-                "shared-overlap", f"shared.{letter}", f"each element of {letter.upper()}'s stages has its own word",
-                f"({operand.x},k,stage) = {alone}", "offsets without repetition",
-                f"widen a stride of shared.{letter}",
+        for index, operand in enumerate(each.operands):
+            extent, block_k = each.tile.block[index], each.tile.block[2]
+            landed = cover_copy(operand.copy, (extent, block_k))
+            if not landed.ok:
+                yield _error(
+                    spec, f"coverage-{operand.name}", f"copies.{operand.name}",
+                    f"each ({operand.x},k) of {operand.name.upper()}'s k-tile is copied once ({each.variant})",
+                    f"{operand.name.upper()}{landed}", f"every ({operand.x},k) of {extent} x {block_k} once",
+                    f"let copies.{operand.name}.values and what they leave over tile {extent} x {block_k}",
+                )  # fmt: skip
+    for operand in plans[0].operands:
+        if _capability(operand.copy.atom.arch) > _capability(spec.arch):
+            yield _error(
+                spec, "atom", f"copies.{operand.name}.atom", "the spec's architecture has the copy's instruction",
+                f"{operand.copy.atom.name} with arch: {spec.arch}", f"{operand.copy.atom.arch} or newer",
+                f"write arch: {operand.copy.atom.arch}",
             )  # fmt: skip
 
 
-def _check_limits(plan: Plan, device: Device, bounds: Registers, error: Any) -> None:
-    threads, blocks = plan.threads.threads, plan.schedule.min_blocks
-    if threads > device.max_threads_per_block:
-        error(
-            "threads", "tiling.warps", "a block has no more threads than the device allows", threads,
-            f"at most {device.max_threads_per_block}", "use fewer warps with a larger tile each",
+def _storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
+    for operand in primary.operands:
+        pair = shared_collision(operand.shared)
+        if pair is not None:
+            first, second = (f"{operand.name.upper()}({x},{k})" for x, k in pair)
+            yield _error(
+                spec, "shared-overlap", f"shared.{operand.name}",
+                f"each ({operand.x},k) of {operand.name.upper()}'s k-tile has its own word of a stage",
+                f"{first} and {second} share one", "offsets without repetition",
+                f"write {_default_shared(primary, operand)}",
+            )  # fmt: skip
+    stage_bytes = primary.shared_bytes // primary.stages
+    over = list(_fits_block(spec, stage_bytes, device))
+    yield from over
+    threads, blocks = primary.threads.threads, primary.schedule.min_blocks
+    unit = device.shared_unit
+    per_block = -(-primary.shared_bytes // unit) * unit + device.shared_reserved_per_block
+    most = min(device.max_threads_per_sm // threads, device.max_blocks_per_sm, device.shared_per_sm // per_block)
+    if blocks > most and not over:
+        yield _error(
+            spec, "min-blocks", "schedule.min_blocks", "min_blocks blocks fit on one multiprocessor",
+            f"{blocks} blocks of {threads} threads and {primary.shared_bytes} bytes of shared memory",
+            f"{most} on {device.name}", f"set schedule.min_blocks: {most}",
         )  # fmt: skip
-    if bounds.minimum > device.registers_per_thread:
-        error(
-            "registers", "tiling.values", "one thread's accumulators, fragments and staged elements fit its registers",
-            f"{bounds.minimum} ({bounds.accumulators} accumulators, {bounds.fragments} fragments, {bounds.staging} staged)",
-            f"at most {device.registers_per_thread}", "use more threads, or a smaller tile",
+
+
+def _default_shared(plan: Plan, operand: Operand) -> Layout:
+    return default_shared(plan.tile.block[0 if operand.x == "m" else 1], plan.tile.block[2])
+
+
+def _registers(spec: Spec, plans: tuple[Plan, ...], primary: Registers, device: Device) -> Iterator[Finding]:
+    def live(bounds: Registers) -> str:
+        return (
+            f"{bounds.minimum}: {bounds.accumulators} accumulators, {bounds.fragments} of fragments, "
+            f"{bounds.staging} staged"
+        )
+
+    if primary.minimum > device.registers_per_thread:
+        yield _error(
+            spec, "registers", "tiling.block", "one thread's live values fit its registers", live(primary),
+            device.registers_per_thread, "use a smaller block tile, or more warps",
         )  # fmt: skip
-    elif bounds.minimum > bounds.cap:
-        error(
-            "registers", "schedule.min_blocks", "one thread's live registers fit what min_blocks leaves it",
-            f"{bounds.minimum} live, {bounds.cap} left by {threads} threads x {blocks} blocks",
-            f"at most {bounds.cap}", "lower schedule.min_blocks or the values of a thread",
+    elif primary.minimum > primary.cap:
+        threads, blocks = plans[0].threads.threads, plans[0].schedule.min_blocks
+        alone = blocks == 1
+        yield _error(
+            spec, "registers", "tiling.block" if alone else "schedule.min_blocks",
+            "one thread's live values fit what the multiprocessor has for it", live(primary),
+            f"{primary.cap} for {blocks} x {threads} threads on {device.name}",
+            "use a smaller block tile" if alone else "lower schedule.min_blocks",
         )  # fmt: skip
-    limit = device.shared_per_sm - device.shared_reserved_per_block
-    if plan.shared_bytes > limit:
-        error(
-            "shared-memory", "shared.stages", "all stages of A and B fit the shared memory of one block",
-            f"{plan.shared_bytes} bytes", f"at most {limit} on {device.name}", "use fewer stages or a smaller block tile",
+    else:
+        for each in plans[1:]:
+            bounds = registers(each, device)
+            if bounds.minimum > bounds.cap:
+                yield _warning(
+                    spec, "registers", "copies", f"variant {each.variant}, whose copies are the planner's, will spill",
+                    live(bounds), bounds.cap, "use extents of the block tile with more divisors",
+                )  # fmt: skip
+
+
+# ---- legal, but poor ----
+
+
+def _advice(spec: Spec, primary: Plan) -> Iterator[Finding]:
+    if primary.tile.block[2] % 2:
+        yield _warning(
+            spec, "odd-k", "tiling.block", "fragments are double-buffered only for an even number of k",
+            f"BLK_K = {primary.tile.block[2]}, so each load is waited for", "an even BLK_K",
+            f"write {primary.tile.block[2] + 1} for BLK_K",
         )  # fmt: skip
-    elif blocks * (plan.shared_bytes + device.shared_reserved_per_block) > device.shared_per_sm:
-        error(
-            "shared-memory", "schedule.min_blocks", "min_blocks blocks fit the shared memory of one multiprocessor",
-            f"{blocks} x {plan.shared_bytes} bytes", f"{device.shared_per_sm} bytes, {device.shared_reserved_per_block} "
-            f"of each block reserved, on {device.name}", "lower schedule.min_blocks or shared.stages",
+    for index, operand in enumerate(primary.operands):
+        yield from _narrow(spec, primary, index, operand)
+
+
+def _narrow(spec: Spec, primary: Plan, index: int, operand: Operand) -> Iterator[Finding]:
+    """Accesses that are narrower than what the spec's values ask for."""
+    name, upper = operand.name, operand.name.upper()
+    itemsize = ITEMSIZE[operand.dtype]
+    widest = VECTOR_BYTES // itemsize
+    thread = (primary.threads.m, primary.threads.n)[index]
+    run = vector_width(primary.tile.value_mode[index], (thread,), widest)
+    loaded = operand.fragment.vector
+    if loaded < run:
+        yield _warning(
+            spec, "narrow-loads", f"shared.{name}", f"a thread's runs of values of {upper} are loaded in one access",
+            f"{loaded * itemsize}-byte loads through {operand.shared.layout[:2]}", f"{run * itemsize} bytes",
+            f"write {_default_shared(primary, operand)}, contiguous in {operand.x} with rows on 16-byte boundaries",
+        )  # fmt: skip
+    copy, given = operand.copy, getattr(spec.copies, name)
+    if given is None or given.values is None:
+        return
+    asked = gcd(widest, max_vector(given.values[1 if operand.contiguous == "k" else 0]))
+    moved = max(copy.read_vector, copy.write_vector)
+    if moved < asked:
+        shared = {"x": operand.x, "k": "k"}[contiguous_mode(operand.shared)]
+        turned = shared != operand.contiguous
+        yield _warning(
+            spec, "narrow-copy", f"copies.{name}.values", f"a copy moves a thread's run of {upper} in one access",
+            f"{copy.atom.name} moves {moved * itemsize} bytes at a time" + (
+                f": {upper} is contiguous in {operand.contiguous}, its shared memory in {shared}" if turned
+                else f": threads or shared.{name} do not keep runs on {asked * itemsize}-byte boundaries"
+            ),
+            f"{asked * itemsize} bytes",
+            f"write copies.{name}.values: [1, 1]" if turned
+            else f"align copies.{name}.threads and shared.{name} to {asked * itemsize} bytes",
         )  # fmt: skip

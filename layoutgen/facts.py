@@ -1,42 +1,49 @@
-"""Plan (+ device) -> facts: coverage, registers, shared memory and the static count of memory instructions.
+"""Plan (+ device) -> facts: coverage, registers and the static count of memory instructions.
 
-Everything here is evaluated from the plan's layouts; check, build reports and tests read it and compute none of it again.
+Everything here is evaluated from the layouts that the emitted kernel carries; check, build reports and tests read it
+and compute none of it again. Coverage is brute force: a tile that fits a block has at most a few hundred thousand
+elements.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from layoutgen.plan.model import (
-    Copy,
-    CopyTile,
-    CTile,
-    LoadFragment,
-    LoadTile,
-    Operand,
-    Plan,
-    StoreTile,
-)
+from layoutgen.algebra import Offsets, first_collision
+from layoutgen.hw.devices import Device
+from layoutgen.plan.model import Copy, CopyTile, CTile, LoadFragment, LoadTile, Plan, Shared, StoreTile, ThreadMap
+from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.tile import WARP_SIZE
 
-WARP_SIZE = 32
+MOST_OWNERS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Whether every coordinate of a tile has exactly one owner; else the first coordinate that has not, and its owners."""
+    """Whether every coordinate of a tile has exactly one owner.
 
-    ok: bool
-    coordinate: tuple[int, ...] = ()
+    Attributes:
+        coordinate: else the first, in colexicographic order, that has not; the first outside the tile if all inside do.
+        owners: its first few owners, in words. count: how many there are in all.
+    """
+
+    coordinate: tuple[int, ...] | None = None
     owners: tuple[str, ...] = ()
+    count: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.coordinate is None
 
     def __str__(self) -> str:
-        if self.ok:
+        if self.coordinate is None:
             return "every coordinate has one owner"
-        place = "(" + ",".join(map(str, self.coordinate)) + ")"
-        return f"{place} is owned by " + ("nobody" if not self.owners else " and ".join(self.owners))
+        more = f" and {self.count - len(self.owners)} more" if self.count > len(self.owners) else ""
+        return f"({','.join(map(str, self.coordinate))}) is owned by {' and '.join(self.owners) or 'nobody'}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,97 +63,84 @@ class Registers:
         return self.accumulators + self.fragments + self.staging
 
 
-def cover_c(tile: CTile) -> Coverage:
-    """CTile -> does each (m, n) of the block tile belong to exactly one value of one thread, numbered within the block?"""
-    block_m, block_n, _ = tile.block
-    positions = tile.positions.offsets()
-    lanes, warps = tile.lanes.offsets(), tile.warps.offsets()
-    values = positions.size // (lanes.size * warps.size)
-    lane = np.tile(lanes, warps.size * values)
-    warp = np.tile(np.repeat(warps, lanes.size), values)
-    value = np.repeat(np.arange(values), lanes.size * warps.size)
+def _cover(first: Offsets, second: Offsets, extents: tuple[int, int], owner: Callable[[int], str]) -> Coverage:
+    """Is each (i, j) of a tile of `extents` among the pairs (first, second) exactly once, and no other pair?
 
-    def owner(i: int) -> str:
-        return f"warp {warp[i]} lane {lane[i]} value {value[i]}"
-
-    def coordinate(offset: int) -> tuple[int, int]:
-        return offset % block_m, offset // block_m
-
-    inside = positions < block_m * block_n
-    counts = np.bincount(positions[inside], minlength=block_m * block_n)
+    owner: index of a pair -> whose it is.
+    """
+    inside = (first >= 0) & (first < extents[0]) & (second >= 0) & (second < extents[1])
+    counts = np.bincount((first + extents[0] * second)[inside], minlength=extents[0] * extents[1])
     wrong = np.flatnonzero(counts != 1)
     if wrong.size:
-        first = int(wrong[0])
-        return Coverage(False, coordinate(first), tuple(owner(i) for i in np.flatnonzero(positions == first)[:4]))
-    if not inside.all():
-        i = int(np.flatnonzero(~inside)[0])
-        return Coverage(False, coordinate(int(positions[i])), (f"{owner(i)}, outside the tile",))
-    # Each coordinate has one position. Now each register must hold one coordinate, and each thread must exist.
-    register = (lane + WARP_SIZE * warp) * values + value
-    order = np.argsort(positions)
-    threads = warps.size * WARP_SIZE
-    missing = (lane[order] >= WARP_SIZE) | (warp[order] >= warps.size)
-    if missing.any():
-        i = int(order[np.flatnonzero(missing)[0]])
-        return Coverage(False, coordinate(int(positions[i])), (f"{owner(i)}, which is not one of {threads} threads",))
-    _, first_use, inverse = np.unique(register[order], return_index=True, return_inverse=True)
-    repeated = first_use[inverse] != np.arange(order.size)
-    if repeated.any():
-        at = int(np.flatnonzero(repeated)[0])
-        i, other = int(order[at]), int(order[first_use[inverse[at]]])
-        held = ",".join(map(str, coordinate(int(positions[other]))))
-        return Coverage(False, coordinate(int(positions[i])), (f"{owner(i)}, which holds ({held}) already",))
-    return Coverage(True)
+        j, i = divmod(int(wrong[0]), extents[0])
+    elif not inside.all():
+        outside = np.flatnonzero(~inside)[0]
+        i, j = int(first[outside]), int(second[outside])
+    else:
+        return Coverage()
+    owners = np.flatnonzero((first == i) & (second == j))
+    return Coverage((i, j), tuple(owner(int(index)) for index in owners[:MOST_OWNERS]), owners.size)
 
 
-def cover_copy(copy: Copy, extent: int, block_k: int) -> Coverage:
-    """Copy -> does each (x, k) of the operand's tile land exactly once?"""
-    x = copy.thread_x.offsets()[:, None, None] + copy.element_x.offsets()[None, :, None]
-    k = copy.thread_k.offsets()[:, None, None] + copy.element_k.offsets()[None, None, :]
-    inside = (x < extent) & (k < block_k)
-    offsets = np.where(inside, x + extent * k, -1).reshape(-1)
-    per_thread = copy.element_x.size * copy.element_k.size
-    counts = np.bincount(offsets[offsets >= 0], minlength=extent * block_k)
-    wrong = np.flatnonzero(counts != 1)
-    if not wrong.size and inside.all():
-        return Coverage(True)
-    first = int(wrong[0]) if wrong.size else extent * block_k
-    owners = [f"thread {i // per_thread}" for i in np.flatnonzero(offsets == first)[:4]]
-    return Coverage(False, (first % extent, first // extent), tuple(owners))
+def cover_c(tile: CTile, threads: ThreadMap) -> Coverage:
+    """Does each (m, n) of the block tile belong to exactly one value of one thread?"""
+    value_m, value_n = (layout.offsets() for layout in tile.value_mode)
+    thread_m, thread_n = threads.m.offsets(), threads.n.offsets()
+    shape = (threads.threads, value_m.size, value_n.size)  # (thread, i, j), the last fastest
+    m = np.broadcast_to(thread_m[:, None, None] + value_m[None, :, None], shape).reshape(-1)
+    n = np.broadcast_to(thread_n[:, None, None] + value_n[None, None, :], shape).reshape(-1)
+
+    def owner(index: int) -> str:
+        thread, i, j = (int(part) for part in np.unravel_index(index, shape))
+        warp, lane = divmod(thread, WARP_SIZE)
+        return f"thread {thread} (warp {warp} lane {lane}) value ({i},{j})"
+
+    return _cover(m, n, tile.block[:2], owner)
 
 
-def cover_shared(operand: Operand) -> Coverage:
-    """Operand -> does each (x, k, stage) have a word of shared memory of its own?"""
-    layout = operand.shared.layout
-    offsets = layout.offsets()
-    order = np.argsort(offsets, kind="stable")
-    same = np.flatnonzero(np.diff(offsets[order]) == 0)
-    if not same.size:
-        return Coverage(True)
-    later = int(order[same + 1].min())
-    earlier = int(np.flatnonzero(offsets == offsets[later])[0])
-    extent, block_k = layout[0].size, layout[1].size
+def cover_copy(copy: Copy, tile: tuple[int, int]) -> Coverage:
+    """Does each (x, k) of an operand's tile land exactly once?"""
+    shape = (copy.participants, copy.element_x.size, copy.element_k.size)
+    thread_x, thread_k = copy.thread_x.offsets(), copy.thread_k.offsets()
+    x = np.broadcast_to(thread_x[:, None, None] + copy.element_x.offsets()[None, :, None], shape).reshape(-1)
+    k = np.broadcast_to(thread_k[:, None, None] + copy.element_k.offsets()[None, None, :], shape).reshape(-1)
 
-    def coordinate(i: int) -> tuple[int, int, int]:
-        return i % extent, i // extent % block_k, i // (extent * block_k)
+    def owner(index: int) -> str:
+        thread, i, j = (int(part) for part in np.unravel_index(index, shape))
+        return f"thread {thread} element ({i},{j})"
 
-    return Coverage(False, coordinate(later), (f"the word of {coordinate(earlier)}",))
+    return _cover(x, k, tile, owner)
 
 
-def registers(plan: Plan, registers_per_sm: int, registers_per_thread: int) -> Registers:
-    """Plan and a device's register file -> bounds on the registers of one thread."""
-    a, b = plan.a.fragment, plan.b.fragment
-    fragments = sum(f.slots * f.vectors * f.vector for f in (a, b))
+def shared_collision(shared: Shared) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Two (x, k) of a stage that lie in the same word of shared memory, or None; stages never overlap."""
+    pair = first_collision(shared.layout[:2])
+    if pair is None:
+        return None
+    (first_k, first_x), (second_k, second_x) = (divmod(index, shared.layout[0].size) for index in pair)
+    return (first_x, first_k), (second_x, second_k)
+
+
+def registers(plan: Plan, device: Device) -> Registers:
+    """Plan and a device's register file -> bounds on the registers of one thread.
+
+    The registers of a warp are allocated in units, all from one of the SM's equal parts, and min_blocks blocks share
+    them (cuda_occupancy.h; ptxas caps a kernel of __launch_bounds__(288, 2) at 96 registers for it).
+    """
+    fragments = sum(each.fragment.slots * each.fragment.vectors * each.fragment.vector for each in plan.operands)
     staging = sum(
-        o.copy.element_x.size * o.copy.element_k.size for o in plan.operands if o.copy.atom.through_registers
+        each.copy.element_x.size * each.copy.element_k.size
+        for each in plan.operands
+        if each.copy.atom.through_registers
     )
-    # ptxas allocates a thread's registers in units of 8 (CUDA programming guide, register allocation granularity).
-    per_thread = registers_per_sm // (plan.threads.threads * plan.schedule.min_blocks) // 8 * 8
+    warps = plan.threads.threads // WARP_SIZE * plan.schedule.min_blocks
+    per_warp = device.registers_per_sm // device.partitions // -(-warps // device.partitions)
+    per_warp -= per_warp % device.register_unit
     return Registers(
         accumulators=plan.tile.value_mode[0].size * plan.tile.value_mode[1].size,
         fragments=fragments,
         staging=staging,
-        cap=min(registers_per_thread, per_thread),
+        cap=min(device.registers_per_thread, per_warp // WARP_SIZE),
     )
 
 
@@ -162,14 +156,15 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
                 load = operand.fragment.load
                 counts[load.opcode, load.bytes] += operand.fragment.vectors
         elif isinstance(step, CopyTile | LoadTile | StoreTile):
-            copy = (plan.a if step.operand == "a" else plan.b).copy
+            operand = plan.a if step.operand == "a" else plan.b
+            copy = operand.copy
             elements = copy.element_x.size * copy.element_k.size
             if isinstance(step, LoadTile):
-                counts["ld.global", 4 * copy.read_vector] += elements // copy.read_vector
+                counts["ld.global", ITEMSIZE[operand.dtype] * copy.read_vector] += elements // copy.read_vector
             else:
                 counts[copy.write.opcode, copy.write.bytes] += elements // copy.write_vector
     stores = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size // plan.epilogue.vector
     paths = 2 if plan.epilogue.read_c_if_beta else 1  # with and without C
-    counts["st.global", plan.epilogue.store.bytes] += paths * stores
-    counts["ld.global", plan.epilogue.load.bytes] += stores
+    counts["st.global", plan.epilogue.bytes] += paths * stores
+    counts["ld.global", plan.epilogue.bytes] += stores
     return counts

@@ -1,4 +1,4 @@
-"""Spec -> Plans: the levels of a tiling composed to per-thread layouts, copies, a program and a schedule, all frozen."""
+"""Spec -> Plans: the levels of a tiling composed to per-thread layouts, copies, a program and a schedule."""
 
 from __future__ import annotations
 

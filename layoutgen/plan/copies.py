@@ -4,86 +4,70 @@ from __future__ import annotations
 
 from typing import Literal
 
-from layoutgen.algebra import Layout, complement, composition, make_layout, right_inverse
-from layoutgen.errors import LayoutError, PlanError
-from layoutgen.hw.atoms import COPY_ATOMS, CopyAtom
+from layoutgen.algebra import Layout, complement, composition, first_collision, make_layout, right_inverse
+from layoutgen.errors import PlanError
+from layoutgen.hw.atoms import COPY_ATOMS
 from layoutgen.plan.model import Access, Copy, Shared
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, in_vectors, require_adds_up, vector_width
-from layoutgen.plan.tile import two_modes
-from layoutgen.spec import Spec
+from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, in_vectors, vector_width
+from layoutgen.plan.tile import composing, join, numbers, require_inside
+from layoutgen.spec import Spec, Tiler
 
 TRANSPOSE_K = 8  # a 32-byte sector holds eight words of a k-contiguous row
+DEFAULT_ATOM = "cp.async"
+GlobalMode = Literal["x", "k"]
 
 
 def _divisor(number: int, limit: int) -> int:
-    """The largest divisor of `number` that is at most `limit`."""
+    """The largest divisor of `number` that is at most `limit`; both are at least 1."""
     return next(d for d in range(min(number, limit), 0, -1) if number % d == 0)
 
 
-def default_partition(
-    extent: int, block_k: int, threads: int, global_mode: Literal["x", "k"], shared_mode: Literal["x", "k"], vector: int
-) -> tuple[Layout, tuple[Layout, Layout]]:
-    """-> ((x, k) -> thread, values by mode): neighbouring threads walk the contiguous mode of global memory.
+def default_values(tile: tuple[int, int], global_mode: GlobalMode, shared_mode: GlobalMode, vector: int) -> Tiler:
+    """The run of one thread's elements per mode: up to `vector` where the contiguous modes agree, else a single one."""
+    along = {mode: _divisor(extent, vector) for mode, extent in zip("xk", tile, strict=True)}
+    return tuple(Layout(along[mode] if mode == global_mode == shared_mode else 1, 1) for mode in "xk")
 
-    Where the contiguous modes agree, each access is `vector` elements. Where they differ, eight threads walk k (one
-    32-byte sector) and four or more walk x, one element each, so that the shared side meets distinct banks.
+
+def default_threads(left: tuple[int, int], global_mode: GlobalMode, shared_mode: GlobalMode, threads: int) -> Layout:
+    """Positions that values leave over in x and k -> (x, k) -> thread: neighbours walk the contiguous mode of global.
+
+    Where k is contiguous in global and x in shared memory, eight threads walk k (one 32-byte sector) and the rest x,
+    so that the shared side meets distinct banks.
     """
-    if global_mode == shared_mode == "x":
-        width = _divisor(extent, vector)
-        along = _divisor(extent // width, threads)
-        across = _divisor(block_k, threads // along)
-        return Layout((along, across), (1, along)), (Layout(width, 1), Layout(1, 0))
-    if global_mode == shared_mode == "k":
-        width = _divisor(block_k, vector)
-        along = _divisor(block_k // width, threads)
-        across = _divisor(extent, threads // along)
-        return Layout((across, along), (along, 1)), (Layout(1, 0), Layout(width, 1))
-    if global_mode == "k":
-        along = _divisor(block_k, min(TRANSPOSE_K, threads))
-        across = _divisor(extent, threads // along)
-        return Layout((across, along), (along, 1)), (Layout(1, 0), Layout(1, 0))
-    along = _divisor(extent, threads)
-    across = _divisor(block_k, threads // along)
-    return Layout((along, across), (1, along)), (Layout(1, 0), Layout(1, 0))
+    left_x, left_k = left
+    if global_mode == "x":
+        along = _divisor(left_x, threads)
+        return Layout((along, _divisor(left_k, threads // along)), (1, along))
+    along = _divisor(left_k, threads if shared_mode == "k" else min(TRANSPOSE_K, threads))
+    return Layout((_divisor(left_x, threads // along), along), (along, 1))
 
 
-def contiguous_mode(shared: Shared) -> Literal["x", "k"]:
-    """The mode of the shared tile along which neighbouring elements are neighbours in memory."""
-    return "k" if shared.layout[1].offsets()[:2].tolist() == [0, 1] else "x"
-
-
-def _mode(spec: Spec, key: str, extent: int, values: Layout, threads: int, letter: str) -> tuple[Layout, Layout]:
-    """One mode of the tile -> (thread position -> coordinate, element -> coordinate)."""
-    if values.cosize > extent:
+def _partition(spec: Spec, key: str, letter: str, extent: int, values: Layout, threads: int) -> tuple[Layout, Layout]:
+    """One mode of the tile -> (thread position -> coordinate, element -> coordinate relative to the first)."""
+    where = spec.where(f"{key}.values")
+    require_inside(f"a copy's values in {letter}", values, "tile", extent, where)
+    if (twice := first_collision(values)) is not None:
         raise PlanError(
-            f"a copy's values must lie within its tile in {letter}",
-            got=f"{values} reaches {values.cosize}",
-            allowed=f"at most {extent}",
-            fix=f"shrink {key}.values",
-            where=spec.where(f"{key}.values"),
+            f"a copy's values must differ in {letter}",
+            got=f"{values}: values {twice[0]} and {twice[1]} are both at {values(twice[0])}",
+            allowed="strides that step past what smaller strides reach",
+            fix=f"write {values.size} for a run of {values.size} in {letter}",
+            where=where,
         )
-    try:
+    with composing(f"a copy's values must leave whole positions over in {letter}", where):
         rest = complement(values, extent)
-        if rest.size % threads:
-            raise PlanError(
-                f"a copy's threads must divide its tile in {letter}",
-                got=f"{threads} threads over {rest.size} positions",
-                allowed=f"a divisor of {rest.size}",
-                fix=f"change {key}.threads or {key}.values",
-                where=spec.where(f"{key}.threads"),
-            )
-        repeat = composition(rest, Layout(rest.size // threads, threads))
-        elements = [mode for mode in (values, repeat) if mode.size > 1]
-        joined = make_layout(*elements) if len(elements) > 1 else elements[0] if elements else Layout(1, 0)
-        return composition(rest, Layout(threads, 1)), joined
-    except LayoutError as error:
+    where = spec.where(f"{key}.threads")
+    if rest.size % threads:
         raise PlanError(
-            f"a copy's values and threads do not compose in {letter}",
-            got=error.got,
-            allowed=error.allowed,
-            fix=error.fix,
-            where=spec.where(f"{key}.threads"),
-        ) from error
+            f"a copy's threads must divide the positions that its values leave over in {letter}",
+            got=f"{threads} threads over {rest.size} positions",
+            allowed=f"a divisor of {rest.size}",
+            fix=f"use a divisor of {rest.size} threads in {letter}, or change {key}.values",
+            where=where,
+        )
+    with composing(f"a copy's threads must fall on whole modes of the positions left over in {letter}", where):
+        repeat = composition(rest, Layout(rest.size // threads, threads))
+        return composition(rest, Layout(threads, 1)), join(values, repeat)
 
 
 def plan_copy(
@@ -91,54 +75,61 @@ def plan_copy(
     operand: Literal["a", "b"],
     shared: Shared,
     threads: int,
-    global_mode: Literal["x", "k"],
+    global_mode: GlobalMode,
     align: int,
     *,
     as_given: bool,
 ) -> Copy:
     """Plan one operand's copy for a global tensor that is contiguous in `global_mode` and aligned to `align` bytes.
 
-    as_given: use the spec's threads and values, as its primary variant does; otherwise the default partition for this
-    mode and alignment, with the spec's atom.
-    Raises PlanError where threads and values do not tile the operand's tile, or cp.async is left nothing legal.
+    as_given: use the spec's threads and values, as its primary variant does; otherwise, and for what the spec leaves
+    out, the default partition for this mode and alignment. The atom is always the spec's.
+    Raises PlanError where threads and values do not compose, or not with the shared layout.
     """
     key = f"copies.{operand}"
-    given = getattr(spec.copies, operand, None) if spec.copies is not None else None
+    given = getattr(spec.copies, operand)
+    atom = COPY_ATOMS[given.atom if given is not None else DEFAULT_ATOM]
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
+    unit = min(align, VECTOR_BYTES) // itemsize
     extent, block_k = shared.layout[0].size, shared.layout[1].size
-    atom: CopyAtom = COPY_ATOMS[given.atom] if given is not None else COPY_ATOMS["cp.async"]
     shared_mode = contiguous_mode(shared)
-    if given is not None and given.threads is not None and as_given:
-        layout = two_modes(given.threads)
-        values = given.values if given.values is not None else (Layout(1, 0), Layout(1, 0))
-    else:
-        layout, values = default_partition(
-            extent, block_k, threads, global_mode, shared_mode, min(align, VECTOR_BYTES) // itemsize
-        )
-    at_x, element_x = _mode(spec, key, extent, values[0], layout[0].size, {"a": "m", "b": "n"}[operand])
-    at_k, element_k = _mode(spec, key, block_k, values[1], layout[1].size, "k")
-    if layout.size != layout.cosize or layout.size > threads:
+
+    layout: Layout | None = given.threads if given is not None and as_given else None
+    values: Tiler | None = given.values if given is not None and as_given else None
+    if values is None:
+        taken = (1, 1) if layout is None else (layout[0].size, layout[1].size)
+        left = (max(1, extent // taken[0]), max(1, block_k // taken[1]))
+        values = default_values(left, global_mode, shared_mode, unit)
+    if layout is None:
+        left = (max(1, extent // values[0].size), max(1, block_k // values[1].size))
+        layout = default_threads(left, global_mode, shared_mode, threads)
+    if not numbers(layout, layout.size) or layout.size > threads:
         raise PlanError(
-            "a copy's threads must be numbered 0, 1, .. without gaps, and be threads of the block",
-            got=f"{layout}: {layout.size} positions, last thread {layout.cosize - 1}",
-            allowed=f"at most {threads} threads",
-            fix=f"change {key}.threads",
+            "a copy's threads must number their positions 0, 1, .. once each, and be threads of the block",
+            got=f"{layout}: {layout.size} positions, offsets up to {layout.cosize - 1}",
+            allowed=f"at most {threads} positions, each offset once",
+            fix=f"leave {key}.threads out for the default, or give each mode the stride that the modes inside it fill",
             where=spec.where(f"{key}.threads"),
         )
-    inverse = right_inverse(layout)
-    thread_x = composition(make_layout(at_x, Layout(at_k.size, 0)), inverse)
-    thread_k = composition(make_layout(Layout(at_x.size, 0), at_k), inverse)
+    letter = "m" if operand == "a" else "n"
+    at_x, element_x = _partition(spec, key, letter, extent, values[0], layout[0].size)
+    at_k, element_k = _partition(spec, key, "k", block_k, values[1], layout[1].size)
 
-    storage_x, storage_k, stage = (shared.layout[i] for i in range(3))
-    require_adds_up(spec, operand, storage_x, thread_x, element_x, "its copy")
-    require_adds_up(spec, operand, storage_k, thread_k, element_k, "its copy")
-    base = composition(make_layout(composition(storage_x, at_x), composition(storage_k, at_k)), inverse)
-    step_x, step_k = composition(storage_x, element_x), composition(storage_k, element_k)
+    storage_x, storage_k, stage = shared.layout
+    rule = f"an address in shared.{operand} must be the thread's base plus a step of its copy"
+    with composing(rule, spec.where(f"shared.{operand}")):
+        base_x, step_x = composition(storage_x, make_layout(at_x, element_x))
+        base_k, step_k = composition(storage_k, make_layout(at_k, element_k))
+    inverse = right_inverse(layout)
+    with composing("a copy's threads must walk whole modes of the positions they take", spec.where(f"{key}.threads")):
+        thread_x = composition(make_layout(at_x, Layout(at_k.size, 0)), inverse)
+        thread_k = composition(make_layout(Layout(at_x.size, 0), at_k), inverse)
+        base = composition(make_layout(base_x, base_k), inverse)
 
     along, across = (element_x, thread_x) if global_mode == "x" else (element_k, thread_k)
-    read = vector_width(across, along, (), min(align, VECTOR_BYTES) // itemsize)
+    read = vector_width(along, (across,), unit)
     along, across = (step_x, step_k) if shared_mode == "x" else (step_k, step_x)
-    write = vector_width(base, along, (across, stage), VECTOR_BYTES // itemsize)
+    write = vector_width(along, (base, across, stage), VECTOR_BYTES // itemsize)
     if not atom.through_registers:
         read = write = min(read, write) if global_mode == shared_mode else 1
     elif global_mode != shared_mode and write > 1:

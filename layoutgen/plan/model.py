@@ -42,7 +42,6 @@ class Requirements:
 class CTile:
     """Who owns what of the block tile of C.
 
-    positions: ((lane_m, lane_n), (warp_m, warp_n), (value_m, value_n)) -> m + BLK_M * n.
     lanes, warps: (lane_m, lane_n) -> lane and (warp_m, warp_n) -> warp, as the spec gives them.
     lane_mode, warp_mode, value_mode: for (m, n), the layouts index -> coordinate of that mode in the block tile.
     """
@@ -53,7 +52,6 @@ class CTile:
     lane_mode: tuple[Layout, Layout]
     warp_mode: tuple[Layout, Layout]
     value_mode: tuple[Layout, Layout]
-    positions: Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class Access:
     """
 
     name: str
-    opcode: Literal["ld.shared", "st.shared", "ld.global", "st.global", "cp.async"]
+    opcode: Literal["ld.shared", "st.shared", "cp.async"]
     bytes: int
     base: Layout
     steps: Layout
@@ -247,18 +245,20 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """D = alpha * accumulator + beta * C. `vector` elements of n per access; C is read only where beta is not zero."""
+    """D = alpha * accumulator + beta * C, `vector` elements of n (so many bytes) per access.
+
+    Thread and value coordinates are the tile's. C is read only where beta is not zero.
+    """
 
     vector: int
-    load: Access
-    store: Access
+    bytes: int
     guards: frozenset[Guard]
     read_c_if_beta: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders variants (low first)."""
+    """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders them, low first."""
 
     name: str
     about: str

@@ -28,7 +28,7 @@ MAX_STAGES = 8
 
 
 def plan_variants(spec: Spec) -> tuple[Plan, ...]:
-    """Spec -> its plans, cheapest first: 16-byte accesses, then 4-byte ones, per pair of contiguous modes, then any strides.
+    """Spec -> its plans, cheapest first: 16-byte accesses, then 4-byte ones, per pair of contiguous modes; any strides.
 
     The first plan is the primary variant: the spec's own contiguous modes with its own copies.
     Raises PlanError where levels, storage or copies do not compose.
@@ -42,7 +42,7 @@ def plan_variants(spec: Spec) -> tuple[Plan, ...]:
             where=spec.where("shared.stages"),
         )
     tile = compose_tile(spec)
-    threads = map_threads(tile)
+    threads = map_threads(spec, tile)
     own: tuple[Mode, Mode] = (spec.operands.a.contiguous, spec.operands.b.contiguous)
     pairs: list[tuple[Mode, Mode]] = [(a, b) for a in ("k", "m") for b in ("n", "k")]
     pairs.sort(key=lambda pair: pair != own)
@@ -107,8 +107,3 @@ def _plan(
 
 def _requirement(operand: Operand) -> OperandRequirement:
     return OperandRequirement(operand.contiguous, operand.copy.read_vector * ITEMSIZE[operand.dtype])
-
-
-def accumulators(tile: CTile) -> int:
-    """Registers of one thread that hold C."""
-    return tile.value_mode[0].size * tile.value_mode[1].size

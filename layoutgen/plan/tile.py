@@ -1,34 +1,36 @@
 """Compose the levels of the C tile: block -> warps -> warp tile -> lanes -> values, one mode (m, then n) at a time.
 
 Each mode is divided the same way. With W the warp tile's positions in the block extent, V the values' positions in the
-warp tile, and R = complement(V, W.size) what V leaves over, lane l starts at W(R(l)) and value v lies W(V(v)) beyond it;
+warp tile, and R = complement(V, |W|) what V leaves over, lane l starts at W(R(l)) and value v lies W(V(v)) beyond it;
 what of R no lane takes repeats as further values, and so does what the warps leave of the block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from layoutgen.algebra import (
-    Layout,
-    coalesce,
-    complement,
-    composition,
-    flatten,
-    make_layout,
-    right_inverse,
-)
-from layoutgen.errors import LayoutError, PlanError
+from layoutgen.algebra import Layout, coalesce, complement, composition, make_layout, right_inverse
+from layoutgen.errors import LayoutError, PlanError, Where
 from layoutgen.plan.model import CTile, ThreadMap
 from layoutgen.spec import Spec
 
 WARP_SIZE = 32
-UNIT = Layout(1, 0)
+
+
+@contextmanager
+def composing(rule: str, where: Where) -> Iterator[None]:
+    """Raise a LayoutError from inside as a PlanError: `rule` says which levels of the spec must compose, and where."""
+    try:
+        yield
+    except LayoutError as error:
+        got = f"{error.got} ({error.rule})"
+        raise PlanError(rule, got=got, allowed=error.allowed, fix=error.fix, where=where) from error
 
 
 @dataclass(frozen=True, slots=True)
-class ModeTiling:
+class _ModeTiling:
     """One mode of C: index -> coordinate in the block extent, for warps, lanes and values."""
 
     warp: Layout
@@ -36,20 +38,22 @@ class ModeTiling:
     value: Layout
 
 
-def _join(*layouts: Layout) -> Layout:
-    """Concatenate the non-trivial modes of one-dimensional layouts: (i, j, ..) -> sum, as one flat layout."""
-    modes = [mode for layout in layouts for mode in _modes(flatten(layout)) if mode.size > 1]
-    if not modes:
-        return UNIT
-    return coalesce(make_layout(*modes)) if len(modes) > 1 else modes[0]
+def numbers(layout: Layout, count: int) -> bool:
+    """Whether the layout is one-to-one onto 0 .. count - 1.
+
+    A right inverse of full size says so; and a layout that is one-to-one onto a range has one, since its strides,
+    sorted, must each be the product of the extents before.
+    """
+    return right_inverse(layout).size == layout.size == count
 
 
-def _modes(layout: Layout) -> Sequence[Layout]:
-    return [layout[i] for i in range(len(layout))] if isinstance(layout.shape, tuple) else [layout]
+def join(*layouts: Layout) -> Layout:
+    """One-dimensional layouts -> (i, j, ..) -> the sum of their offsets, coalesced; i runs fastest."""
+    return coalesce(make_layout(*layouts))
 
 
-def _leftover(tile: Layout, extent: int) -> Layout:
-    """What `tile` leaves of [0, extent): position of repetition -> coordinate.
+def leftover(tile: Layout, extent: int) -> Layout:
+    """What `tile` leaves of [0, extent): position of repetition -> coordinate, increasing.
 
     A tile that overlaps itself has no complement; it repeats at its own cosize then, so that the coverage check
     can name the coordinate that is owned twice.
@@ -57,96 +61,69 @@ def _leftover(tile: Layout, extent: int) -> Layout:
     try:
         return coalesce(complement(tile, extent))
     except LayoutError:
-        span = tile.cosize
-        return Layout(max(1, extent // span), span)
+        return Layout(max(1, extent // tile.cosize), tile.cosize)
 
 
-def _take(layout: Layout, count: int, what: str, spec: Spec, key: str) -> tuple[Layout, Layout]:
+def _take(layout: Layout, count: int, what: str, where: Where) -> tuple[Layout, Layout]:
     """Split a one-dimensional layout into its first `count` positions and the repetitions of them."""
     total = layout.size
-    if count > total or total % count:
+    if total % count:
         raise PlanError(
-            f"{what} must divide the positions that the levels inside leave over",
+            f"the {what} must divide the positions that the levels inside leave over",
             got=f"{count} over {total} positions",
             allowed=f"a divisor of {total}",
-            fix=f"change {key}, or the tile around it, so that {count} divides the positions left",
-            where=spec.where(key),
+            fix=f"use a divisor of {total} {what}, or change the tile that they repeat",
+            where=where,
         )
-    try:
+    with composing(f"the {what} must fall on whole modes of the positions left over ({layout})", where):
         return composition(layout, Layout(count, 1)), composition(layout, Layout(total // count, count))
-    except LayoutError as error:
+
+
+def require_inside(what: str, layout: Layout, tile: str, extent: int, where: Where) -> None:
+    """Raise PlanError unless `layout` stays within [0, extent) and has no more indices than that."""
+    if max(layout.cosize, layout.size) > extent:
         raise PlanError(
-            f"{what} do not fall on whole modes of the positions left over ({layout})",
-            got=error.got,
-            allowed=error.allowed,
-            fix=error.fix,
-            where=spec.where(key),
-        ) from error
+            f"{what} must lie within the {tile}",
+            got=f"{layout}: {layout.size} positions up to {layout.cosize - 1}",
+            allowed=f"{extent} positions up to {extent - 1}",
+            fix="use smaller extents or strides here, or a larger tile around it",
+            where=where,
+        )
 
 
-def _divide(spec: Spec, mode: int, extent: int, warps: int, lanes: int) -> ModeTiling:
-    letter = "mn"[mode]
+def warp_tile(spec: Spec, mode: int) -> Layout:
+    """Spec -> one mode of the warp tile: index -> coordinate in the block extent; by default a run of its share.
+
+    Raises PlanError where warps do not divide the block extent.
+    """
     if spec.tiling.warp is not None:
-        warp_tile = spec.tiling.warp[mode]
-    else:
-        if extent % warps:
-            raise PlanError(
-                f"warps must divide the block tile in {letter}",
-                got=f"{warps} warps over {extent}",
-                allowed=f"a divisor of {extent}",
-                fix="change tiling.warps or tiling.block",
-                where=spec.where("tiling.warps"),
-            )
-        warp_tile = Layout(extent // warps, 1)
-    if warp_tile.cosize > extent:
+        return spec.tiling.warp[mode]
+    extent, warps = spec.tiling.block[mode], spec.tiling.warps[mode].size
+    if extent % warps:
         raise PlanError(
-            f"the warp tile must lie within the block tile in {letter}",
-            got=f"{warp_tile} reaches {warp_tile.cosize}",
-            allowed=f"at most {extent}",
-            fix="shrink tiling.warp or grow tiling.block",
-            where=spec.where("tiling.warp"),
+            f"the warps must divide the block tile in {'mn'[mode]}",
+            got=f"{warps} warps over {extent}",
+            allowed=f"a divisor of {extent}",
+            fix=f"use a divisor of {extent} warps in {'mn'[mode]}, or change tiling.block",
+            where=spec.where("tiling.warps"),
         )
-    values = spec.tiling.values[mode]
-    if values.cosize > warp_tile.size:
-        raise PlanError(
-            f"one thread's values must lie within the warp tile in {letter}",
-            got=f"{values} reaches {values.cosize}",
-            allowed=f"at most {warp_tile.size}",
-            fix="shrink tiling.values or grow the warp tile",
-            where=spec.where("tiling.values"),
-        )
-    warp, warp_repeat = _take(_leftover(warp_tile, extent), warps, f"warps in {letter}", spec, "tiling.warps")
-    lane, lane_repeat = _take(
-        _leftover(values, warp_tile.size), lanes, f"lanes in {letter}", spec, "tiling.lanes"
-    )
-    try:
-        return ModeTiling(
-            warp=_join(warp),
-            lane=_join(composition(warp_tile, lane)),
-            value=_join(composition(warp_tile, values), composition(warp_tile, lane_repeat), warp_repeat),
-        )
-    except LayoutError as error:
-        raise PlanError(
-            f"the values do not compose with the warp tile in {letter}",
-            got=error.got,
-            allowed=error.allowed,
-            fix=error.fix,
-            where=spec.where("tiling.values"),
-        ) from error
+    return Layout(extent // warps, 1)
 
 
-def two_modes(layout: Layout) -> Layout:
-    """A layout of (m, n); a rank-1 one runs along m alone."""
-    if not isinstance(layout.shape, tuple) or len(layout) == 1:
-        return make_layout(layout, UNIT)
-    if len(layout) == 2:
-        return layout
-    raise LayoutError(
-        "a level of C has two modes, (m, n)",
-        got=str(layout),
-        allowed="rank 1 or 2",
-        fix="group its modes, as in ((2,2),4):((1,8),2)",
-    )
+def _divide(spec: Spec, mode: int) -> _ModeTiling:
+    letter, extent = "mn"[mode], spec.tiling.block[mode]
+    tile, values = warp_tile(spec, mode), spec.tiling.values[mode]
+    require_inside(f"the warp tile in {letter}", tile, "block tile", extent, spec.where("tiling.warp"))
+    require_inside(f"a thread's values in {letter}", values, "warp tile", tile.size, spec.where("tiling.values"))
+    warps, lanes = spec.tiling.warps[mode].size, spec.tiling.lanes[mode].size
+    warp, warp_repeat = _take(leftover(tile, extent), warps, f"warps in {letter}", spec.where("tiling.warps"))
+    lane, lane_repeat = _take(leftover(values, tile.size), lanes, f"lanes in {letter}", spec.where("tiling.lanes"))
+    with composing(f"the values must compose with the warp tile in {letter}", spec.where("tiling.values")):
+        return _ModeTiling(
+            warp=warp,
+            lane=join(composition(tile, lane)),
+            value=join(composition(tile, values), composition(tile, lane_repeat), warp_repeat),
+        )
 
 
 def compose_tile(spec: Spec) -> CTile:
@@ -154,49 +131,42 @@ def compose_tile(spec: Spec) -> CTile:
 
     Raises PlanError, with the place in the spec, where a level does not fit the one around it.
     """
-    block_m, block_n, _ = spec.tiling.block
-    lanes, warps = _level(spec, "lanes"), _level(spec, "warps")
-    m = _divide(spec, 0, block_m, warps[0].size, lanes[0].size)
-    n = _divide(spec, 1, block_n, warps[1].size, lanes[1].size)
-
-    def scaled(layout: Layout) -> Layout:
-        return composition(Layout(block_n, block_m), layout)
-
+    m, n = _divide(spec, 0), _divide(spec, 1)
     return CTile(
         block=spec.tiling.block,
-        lanes=lanes,
-        warps=warps,
+        lanes=spec.tiling.lanes,
+        warps=spec.tiling.warps,
         lane_mode=(m.lane, n.lane),
         warp_mode=(m.warp, n.warp),
         value_mode=(m.value, n.value),
-        positions=make_layout(
-            make_layout(m.lane, scaled(n.lane)),
-            make_layout(m.warp, scaled(n.warp)),
-            make_layout(m.value, scaled(n.value)),
-        ),
     )
 
 
-def _level(spec: Spec, level: str) -> Layout:
-    try:
-        return two_modes(getattr(spec.tiling, level))
-    except LayoutError as error:
-        raise PlanError(
-            error.rule, got=error.got, allowed=error.allowed, fix=error.fix, where=spec.where(f"tiling.{level}")
-        ) from error
+def map_threads(spec: Spec, tile: CTile) -> ThreadMap:
+    """CTile -> thread -> (m, n).
 
-
-def map_threads(tile: CTile) -> ThreadMap:
-    """CTile -> thread -> (m, n). Expects lanes and warps that coverage has shown to be one to one."""
-    lane_inverse, warp_inverse = right_inverse(tile.lanes), right_inverse(tile.warps)
+    Raises PlanError where lanes or warps do not number their positions 0, 1, .. once each, or not mode by mode.
+    """
+    for key, ids, count in (("lanes", tile.lanes, WARP_SIZE), ("warps", tile.warps, tile.warps.size)):
+        if not numbers(ids, count):
+            raise PlanError(
+                f"the {key} must number their positions 0 .. {count - 1}, each once",
+                got=ids,
+                allowed=f"{count} positions with offsets 0 .. {count - 1}",
+                fix="give each mode the stride that the modes inside it fill, as in (8,4):(4,1)",
+                where=spec.where(f"tiling.{key}"),
+            )
 
     def along(mode: int) -> Layout:
-        def level(positions: Layout, ids: Layout, inverse: Layout) -> Layout:
-            other = Layout(ids[1 - mode].size, 0)
-            return composition(make_layout(*((positions, other) if mode == 0 else (other, positions))), inverse)
+        def level(key: str, ids: Layout, positions: Layout) -> Layout:
+            still = Layout(ids[1 - mode].size, 0)
+            rule = f"the {key} must walk whole modes of the positions they take in {'mn'[mode]}"
+            with composing(rule, spec.where(f"tiling.{key}")):
+                by_position = make_layout(*((positions, still) if mode == 0 else (still, positions)))
+                return composition(by_position, right_inverse(ids))
 
         return make_layout(
-            level(tile.lane_mode[mode], tile.lanes, lane_inverse), level(tile.warp_mode[mode], tile.warps, warp_inverse)
+            level("lanes", tile.lanes, tile.lane_mode[mode]), level("warps", tile.warps, tile.warp_mode[mode])
         )
 
     return ThreadMap(tile.lanes.size * tile.warps.size, along(0), along(1))
