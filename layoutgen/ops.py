@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.autograd.forward_ad import unpack_dual
 
 from layoutgen import paths, run
 from layoutgen import spec as spec_module
@@ -17,16 +20,24 @@ from layoutgen.run import Problem, View
 from layoutgen.spec import Spec
 
 _SIGNATURE = "Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float beta=0.0"
+_FLOAT_MAX = torch.finfo(torch.float32).max
 _library = torch.library.Library("layoutgen", "FRAGMENT")
-_operators: dict[str, "Operator"] = {}
+_operators: dict[str, Operator] = {}
 _lock = threading.RLock()
 
 
 class Operator:
     """A spec as a PyTorch operator: ``op(a, b, c=None, alpha=1.0, beta=0.0, out=None)`` = alpha * a @ b + beta * c.
 
-    a is (M, K), b is (K, N), c broadcasts to (M, N), all float32, on one GPU or on the CPU, with any strides. beta = 0
-    does not read c and alpha = 0 does not read a or b, so that NaN and Inf in what isn't read don't reach the result.
+    a is (M, K), b is (K, N), c broadcasts to (M, N), all float32, on one GPU or on the CPU, with any strides. out is
+    (M, N) with rows of neighbouring elements at any pitch; it may be c itself, and its rows may lie between those of
+    another operand, but share no element with one.
+
+    beta = 0 does not read c and alpha = 0 does not read a or b (as in BLAS), so that NaN and Inf in what isn't read
+    don't reach the result. Each sum is one chain of fused multiply-adds in the order of k, then it is scaled by alpha
+    and beta * c is added in one more: a row of the result has the same bits whatever M and N are, whichever variant
+    runs, and in the simulator as on a GPU.
+
     Variants are built when first needed. Raises OperandError, before anything is launched, for what it can't take.
     """
 
@@ -50,22 +61,31 @@ class Operator:
         out: torch.Tensor | None = None,
     ) -> torch.Tensor:
         packet = getattr(torch.ops.layoutgen, self.name)
-        result: torch.Tensor = packet(a, b, c, alpha, beta) if out is None else packet(a, b, c, alpha, beta, out=out)
-        return result
+        if out is None:
+            result: torch.Tensor = packet(a, b, c, alpha, beta)
+            return result
+        packet(a, b, c, alpha, beta, out=out)
+        return out
 
     def __repr__(self) -> str:
         return f"<layoutgen operator {self.name}: {', '.join(plan.variant for plan in self.plans)}>"
 
     def variant_for(
-        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, beta: float = 0.0
+        self,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        c: torch.Tensor | None = None,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        out: torch.Tensor | None = None,
     ) -> Plan:
-        """The plan that a call with these operands would run."""
-        _validate(self.name, a, b, c, 1.0, beta)
-        d = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
-        return run.choose(self.plans, _problem(a, b, _read_c(c, d, beta), d, 1.0, beta))
+        """The plan that a call with these operands would run. Raises OperandError as the call would."""
+        self._admit(a, b, c, alpha, beta, out)
+        d = a.new_empty((a.shape[0], b.shape[1]), device="meta") if out is None else out
+        return run.choose(self.plans, _problem(a, b, _read_c(c, d, beta), d, alpha, beta))
 
     def warm_up(self, device: int | None = None) -> None:
-        """Build and load every variant on a GPU now, as a CUDA graph capture needs."""
+        """Build and load every variant on a GPU (default: the current one) now, as a CUDA graph capture needs."""
         ordinal = torch.cuda.current_device() if device is None else device
         for plan in self.plans:
             self._compiled(plan, ordinal)
@@ -89,27 +109,52 @@ class Operator:
         self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
     ) -> torch.Tensor:
         """What a call does, without torch's dispatcher: a spec needs no registered name for it."""
-        _validate(self.name, a, b, c, alpha, beta)
+        self._admit(a, b, c, alpha, beta)
         d = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
         self._launch(a, b, c, alpha, beta, d)
         return d
 
-    def _eager_out(
-        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, out: torch.Tensor
-    ) -> torch.Tensor:
-        _validate(self.name, a, b, c, alpha, beta)
-        _validate_out(self.name, a, b, c if beta != 0.0 else None, out)
+    def eager_out(
+        self,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        c: torch.Tensor | None = None,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        *,
+        out: torch.Tensor,
+    ) -> None:
+        """What a call with `out` does, without torch's dispatcher."""
+        self._admit(a, b, c, alpha, beta, out)
         self._launch(a, b, c, alpha, beta, out)
-        return out
+        if not out.is_inference():
+            torch.autograd.graph.increment_version(out)  # so that autograd notices a saved tensor that was overwritten
+
+    def _admit(
+        self,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        c: torch.Tensor | None,
+        alpha: float,
+        beta: float,
+        out: torch.Tensor | None = None,
+    ) -> None:
+        """Raise OperandError, naming the operand, for whatever the kernels can't take; nothing is allocated before."""
+        _validate(self.name, a, b, c, beta, out)
+        if out is not None:
+            _refuse_overlap(self.name, a, b, c if beta != 0.0 else None, out)
+        for label, factor in (("alpha", alpha), ("beta", beta)):
+            if _FLOAT_MAX < abs(factor) < math.inf:
+                raise _refuse(self.name, f"{label} must fit float32", factor, f"up to {_FLOAT_MAX}", f"reduce {label}")
+        k = a.shape[1] if alpha != 0.0 else 0
+        run.admit(self.plans[0], a.shape[0], b.shape[1], k, simulated=a.device.type == "cpu")
 
     def _launch(
         self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, d: torch.Tensor
     ) -> None:
         if d.numel() == 0:
             return
-        if a.is_neg() or b.is_neg():  # lazily negated views, e.g. the imaginary part of a conjugate
-            a, b = a.resolve_neg(), b.resolve_neg()
-        c = _read_c(c, d, beta)
+        a, b, c = a.resolve_neg(), b.resolve_neg(), _read_c(c, d, beta)
         problem = _problem(a, b, c, d, alpha, beta)
         plan = run.choose(self.plans, problem)
         if d.device.type == "cpu":
@@ -143,6 +188,13 @@ def load(source: str | Path | Spec) -> Operator:
                     where=spec.where("name"),
                 )
             return known
+        if hasattr(torch.ops.layoutgen, spec.name):
+            raise LayoutgenError(
+                "an operator's name is free in torch.ops.layoutgen",
+                got=f"torch has given {spec.name} a meaning of its own",
+                fix="give the spec another name",
+                where=spec.where("name"),
+            )
         operator = Operator(spec, require_legal(spec, run.default_device()).plans)
         _register(operator)
         _operators[spec.name] = operator
@@ -150,62 +202,69 @@ def load(source: str | Path | Spec) -> Operator:
 
 
 def _register(operator: Operator) -> None:
+    """Define the operator, and its ``.out`` overload, which returns nothing, as torch.compile wants of what it mutates."""
     name = operator.name
-    _library.define(f"{name}({_SIGNATURE}) -> Tensor")
-    _library.define(f"{name}.out({_SIGNATURE}, *, Tensor(a!) out) -> Tensor(a!)")
-
-    def call(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
-        return operator.eager(a, b, c, alpha, beta)
-
-    def call_out(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, *, out: Any) -> torch.Tensor:
-        return operator._eager_out(a, b, c, alpha, beta, out)
 
     def fake(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
-        _validate_shapes(name, a, b, c, beta)
+        _validate(name, a, b, c, beta, devices=("cpu", "cuda", "meta"))
         result: torch.Tensor = a.new_empty((a.shape[0], b.shape[1]))
         return result
 
-    def fake_out(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, *, out: Any) -> torch.Tensor:
-        _validate_shapes(name, a, b, c, beta)
-        result: torch.Tensor = out
-        return result
+    def fake_out(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, *, out: Any) -> None:
+        _validate(name, a, b, c, beta, out, devices=("cpu", "cuda", "meta"))
 
-    # One implementation for every backend, so that an operand on a device we lack gets our message, not the dispatcher's.
-    _library.impl(name, call, "CompositeExplicitAutograd")
-    _library.impl(f"{name}.out", call_out, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"layoutgen::{name}", fake, lib=_library)
-    torch.library.register_fake(f"layoutgen::{name}.out", fake_out, lib=_library)
+    _library.define(f"{name}({_SIGNATURE}) -> Tensor")
+    _library.define(f"{name}.out({_SIGNATURE}, *, Tensor(a!) out) -> ()")
+    packet = getattr(torch.ops.layoutgen, name)
+    kernels = ((name, packet.default, operator.eager, fake), (f"{name}.out", packet.out, operator.eager_out, fake_out))
+    for qualified, overload, eager, meta in kernels:
+        # One implementation for every backend: an operand on a device we lack gets our message, not the dispatcher's.
+        _library.impl(qualified, eager, "CompositeExplicitAutograd")
+        _library.impl(qualified, _without_derivative(name, overload), "Autograd")
+        torch.library.register_fake(f"layoutgen::{qualified}", meta, lib=_library)
+
+
+def _without_derivative(op: str, overload: Callable[..., Any]) -> Callable[..., Any]:
+    """The Autograd kernel: refuse a call that someone could differentiate, pass on any other.
+
+    Below autograd nothing shows that torch.func.grad or torch.func.jvp will ask, and torch would answer with zeros.
+    """
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        recorded = torch.is_grad_enabled()
+        for label, tensor in (*zip("abc", args, strict=False), *kwargs.items()):
+            if tensor is not None and (recorded and tensor.requires_grad or unpack_dual(tensor).tangent is not None):
+                raise _refuse(
+                    op, f"{label} must not require grad: the operator has no derivative yet", "a tensor that does",
+                    "requires_grad=False, or torch.no_grad()", f"use {label}.detach(), or call it in torch.no_grad()",
+                )  # fmt: skip
+        with torch._C._AutoDispatchBelowAutograd():
+            return overload(*args, **kwargs)
+
+    return kernel
 
 
 def _refuse(op: str, rule: str, got: object, allowed: object, fix: str) -> OperandError:
     return OperandError(f"{op}: {rule}", got=got, allowed=allowed, fix=fix)
 
 
-def _validate_shapes(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, beta: float) -> None:
-    for label, tensor in (("a", a), ("b", b)):
-        if tensor.dim() != 2:
-            raise _refuse(op, f"{label} must be a matrix", f"{tensor.dim()} dimensions", "2", "reshape it, or loop over batches")
-    if a.shape[1] != b.shape[0]:
-        raise _refuse(
-            op, "the columns of a must match the rows of b", f"a {tuple(a.shape)}, b {tuple(b.shape)}",
-            "a (M, K) and b (K, N)", "transpose one of them",
-        )  # fmt: skip
-    if beta != 0.0 and c is None:
-        raise _refuse(op, "beta needs c", f"beta = {beta} and no c", "c of shape (M, N)", "pass c, or beta = 0")
-    if c is not None:
-        shape = (a.shape[0], b.shape[1])
-        if c.dim() > 2 or any(s not in (1, t) for s, t in zip(c.shape[::-1], shape[::-1], strict=False)):
-            raise _refuse(op, "c must broadcast to the result", tuple(c.shape), tuple(shape), "pass c of the result's shape")
-
-
-def _validate(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float) -> None:
-    """Raise OperandError, naming the operand, for whatever the kernels can't take."""
-    tensors = [("a", a), ("b", b), *([("c", c)] if c is not None else [])]
-    for label, tensor in tensors:
+def _validate(
+    op: str,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    beta: float,
+    out: torch.Tensor | None = None,
+    devices: tuple[str, ...] = ("cpu", "cuda"),
+) -> None:
+    """What can be told without looking at memory: devices, dtypes, shapes, and the strides of out."""
+    for label, tensor in (("a", a), ("b", b), ("c", c), ("out", out)):
+        if tensor is None:
+            continue
         if tensor.layout != torch.strided:
-            raise _refuse(op, f"{label} must be a dense tensor", tensor.layout, torch.strided, f"use {label}.to_dense()")
-        if tensor.device.type not in ("cpu", "cuda"):
-            raise _refuse(op, f"{label} must be on the CPU or on a CUDA device", tensor.device, "cpu or cuda", f"move {label}")
+            raise _refuse(op, f"{label} must be dense", tensor.layout, torch.strided, f"use {label}.to_dense()")
+        if tensor.device.type not in devices:
+            raise _refuse(op, f"{label} must be on the CPU or on a GPU", tensor.device, "cpu or cuda", f"move {label}")
         if tensor.device != a.device:
             raise _refuse(
                 op, f"{label} must be on the device of a", f"a on {a.device}, {label} on {tensor.device}", a.device,
@@ -213,54 +272,81 @@ def _validate(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None,
             )  # fmt: skip
         if tensor.dtype != torch.float32:
             raise _refuse(op, f"{label} must be float32", tensor.dtype, torch.float32, f"use {label}.float()")
-        if tensor.requires_grad and torch.is_grad_enabled():
-            raise _refuse(
-                op, f"{label} must not require grad: the operator has no derivative yet", "requires_grad=True",
-                "requires_grad=False, or torch.no_grad()", f"use {label}.detach(), or wrap the call in torch.no_grad()",
-            )  # fmt: skip
-    _validate_shapes(op, a, b, c, beta)
-    for label, extent in (("M", a.shape[0]), ("N", b.shape[1]), ("K", a.shape[1])):
-        if extent > run.MAX_EXTENT:
-            raise _refuse(op, f"{label} must fit a 32-bit index", extent, f"at most {run.MAX_EXTENT}", "split the product")
-
-
-def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    """[first, last) byte of a tensor's elements; strides may be negative only where torch allows none, so they are not."""
-    if tensor.numel() == 0:
-        return (0, 0)
-    last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
-
-
-def _validate_out(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, out: torch.Tensor) -> None:
+    for label, tensor in (("a", a), ("b", b)):
+        if tensor.dim() != 2:
+            raise _refuse(op, f"{label} must be a matrix", f"{tensor.dim()} dimensions", 2, "reshape or loop over it")
+    if a.shape[1] != b.shape[0]:
+        raise _refuse(
+            op, "the columns of a must match the rows of b", f"a {tuple(a.shape)}, b {tuple(b.shape)}",
+            "a (M, K) and b (K, N)", "transpose one of them",
+        )  # fmt: skip
     shape = (a.shape[0], b.shape[1])
+    if beta != 0.0 and c is None:
+        raise _refuse(op, "beta needs c", f"beta = {beta} and no c", "c of shape (M, N)", "pass c, or beta = 0")
+    extents = () if c is None else zip(c.shape[::-1], shape[::-1], strict=False)  # torch broadcasts from the last mode
+    if c is not None and (c.dim() > 2 or any(extent not in (1, full) for extent, full in extents)):
+        raise _refuse(op, "c must broadcast to the result", tuple(c.shape), shape, "pass c of the result's shape")
+    if out is None:
+        return
     if tuple(out.shape) != shape:
         raise _refuse(op, "out must have the result's shape", tuple(out.shape), shape, "allocate it as (M, N)")
-    if out.dtype != torch.float32 or out.device != a.device or out.layout != torch.strided:
-        raise _refuse(
-            op, "out must be like a", f"{out.dtype} on {out.device}", f"{torch.float32} on {a.device}", "allocate it like a"
-        )
-    if out.requires_grad and torch.is_grad_enabled():
-        raise _refuse(op, "out must not require grad", "requires_grad=True", "requires_grad=False", "use out.detach()")
     rows, columns = shape
-    unit = columns <= 1 or out.stride(1) == 1
-    apart = rows <= 1 or out.stride(0) >= columns
-    if not (unit and apart):
+    if not ((columns <= 1 or out.stride(1) == 1) and (rows <= 1 or out.stride(0) >= columns)):
         raise _refuse(
             op, "out must have rows of neighbouring elements that don't overlap", f"strides {tuple(out.stride())}",
             "strides (pitch, 1) with pitch >= N", "pass a row-major out, or copy the result",
         )  # fmt: skip
-    low, high = _span(out)
+
+
+def _refuse_overlap(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, out: torch.Tensor) -> None:
+    """Raise OperandError where a store to out would change an operand that may yet be read; c itself may be out."""
+    if c is not None and _elements(c.expand(out.shape)) == _elements(out):
+        c = None
     for label, tensor in (("a", a), ("b", b), ("c", c)):
-        if tensor is None or tensor.numel() == 0 or out.numel() == 0:
-            continue
-        first, last = _span(tensor)
-        same = label == "c" and tensor.data_ptr() == out.data_ptr() and tensor.stride() == out.stride()
-        if first < high and low < last and not (same and tuple(tensor.shape) == shape):
+        if tensor is not None and _overlap(out, tensor):
             raise _refuse(
-                op, f"out must not overlap {label}", f"bytes {low:#x}..{high:#x} and {first:#x}..{last:#x}",
+                op, f"out must not overlap {label}", f"strides {out.stride()} and {tensor.stride()} in the same memory",
                 "memory of its own" + (", or c itself" if label == "c" else ""), f"clone {label} or allocate out",
             )  # fmt: skip
+
+
+def _elements(tensor: torch.Tensor) -> tuple[int, list[tuple[int, int]]]:
+    """Address and (extent, stride) per mode; equal for two tensors of a shape whose elements are the same in memory."""
+    strides = [stride if extent > 1 else 0 for extent, stride in zip(tensor.shape, tensor.stride(), strict=True)]
+    return tensor.data_ptr(), list(zip(tensor.shape, strides, strict=True))
+
+
+def _rows(tensor: torch.Tensor) -> tuple[int, int, int] | None:
+    """A tensor as (rows, pitch, width), runs of `width` neighbours that don't reach each other; None for any other."""
+    modes = sorted((stride, extent) for extent, stride in _elements(tensor)[1] if stride)  # a repeated address is one
+    width = modes.pop(0)[1] if modes and modes[0][0] == 1 else 1
+    if not modes:
+        return 1, 0, width
+    pitch, rows = modes.pop(0)
+    return (rows, pitch, width) if not modes and width <= pitch else None
+
+
+def _overlap(out: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors share an element; where their rows are not of one pitch, whether their spans meet."""
+    if out.numel() == 0 or other.numel() == 0:
+        return False
+
+    def cosize(tensor: torch.Tensor) -> int:
+        return 1 + sum((extent - 1) * stride for extent, stride in _elements(tensor)[1])
+
+    distance, fraction = divmod(other.data_ptr() - out.data_ptr(), out.element_size())
+    if distance >= cosize(out) or distance + bool(fraction) <= -cosize(other):
+        return False
+    mine, its = _rows(out), _rows(other)
+    if mine is None or its is None or fraction:
+        return True
+    pitches = {pitch for rows, pitch, _ in (mine, its) if rows > 1}
+    if len(pitches) != 1 or max(mine[2], its[2]) > (pitch := pitches.pop()):
+        return True
+    # Element (i, x) of out is element (j, y) of other where (i - j) * pitch + x - y == distance, and |x - y| < pitch.
+    down, right = divmod(distance, pitch)
+    apart = ((down, right), (down + 1, right - pitch))
+    return any(-its[0] < rows < mine[0] and -its[2] < columns < mine[2] for rows, columns in apart)
 
 
 def _read_c(c: torch.Tensor | None, d: torch.Tensor, beta: float) -> torch.Tensor:

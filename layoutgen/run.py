@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 DEFAULT_ARCH = "sm_90a"  # what the simulator's PTX is compiled for where there is no GPU
 MAX_EXTENT = 2**31 - 1024  # m, n and k are 32-bit in the kernel, and a block tile may overhang them
 MAX_BLOCKS = 2**31 - 1  # CUDA programming guide, maximum x-dimension of a grid
-SIMULATED_LANES_PER_SECOND = 6.0e7  # lane-instructions, one core; measured by benchmarks/simulator.py
 SIMULATION_LIMIT_SECONDS = 60.0
+# What the simulator needs on one core for a launch, for an instruction of a batch of blocks, and for each lane of that
+# batch; fitted by benchmarks/simulator.py.
+LAUNCH_SECONDS, STEP_SECONDS, LANE_SECONDS = 7e-3, 1.1e-6, 3.4e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One call: D = alpha * A * B + beta * C, with the operands' views. a is (m, k), b is (n, k), c and d are (m, n)."""
+    """One call: D = alpha * A * B + beta * C, with the views a (m, k), b (n, k), c (m, n) and d (m, n)."""
 
     m: int
     n: int
@@ -68,7 +70,7 @@ class Problem:
     beta: float
 
     def params(self) -> tuple[Any, ...]:
-        """The kernel's parameters in the order of emit.PARAMS. alpha = 0 reads neither A nor B, as in BLAS: k becomes 0."""
+        """The kernel's parameters in the order of emit.PARAMS; alpha = 0 reads neither A nor B, as in BLAS: k is 0."""
         k = 0 if self.alpha == 0.0 else self.k
         return (
             self.m, self.n, k,
@@ -95,19 +97,35 @@ def choose(plans: tuple[Plan, ...], problem: Problem) -> Plan:
 
 
 def grid(plan: Plan, m: int, n: int) -> int:
-    """Blocks of a launch.
-
-    Raises OperandError where there are more tiles than a grid has blocks.
-    """
+    """Blocks of a launch."""
     tiles_m, tiles_n = tiles(plan.tile, m, n)
-    if tiles_m * tiles_n > MAX_BLOCKS:
+    return tiles_m * tiles_n
+
+
+def admit(plan: Plan, m: int, n: int, k: int, *, simulated: bool) -> None:
+    """Raise OperandError for a problem that is too large: for 32-bit indices, for a grid, or for the simulator."""
+    for label, extent in (("M", m), ("N", n), ("K", k)):
+        if extent > MAX_EXTENT:
+            raise OperandError(
+                f"{plan.name}: {label} must fit a 32-bit index",
+                got=extent,
+                allowed=f"at most {MAX_EXTENT}",
+                fix="split the product into several calls",
+            )
+    if (blocks := grid(plan, m, n)) > MAX_BLOCKS:
         raise OperandError(
-            "C must have no more tiles than a grid has blocks",
-            got=f"{tiles_m} x {tiles_n} tiles",
+            f"{plan.name}: the result must have no more tiles than a grid has blocks",
+            got=f"{blocks} tiles of {plan.tile.block[0]} x {plan.tile.block[1]}",
             allowed=f"at most {MAX_BLOCKS}",
             fix="split the product into several calls",
         )
-    return tiles_m * tiles_n
+    if simulated and (seconds := estimate_seconds(plan, m, n, k)) > SIMULATION_LIMIT_SECONDS:
+        raise OperandError(
+            f"{plan.name}: operands on the CPU run in the simulator, which takes problems of about a minute",
+            got=f"M, N, K = {m}, {n}, {k}: an estimated {seconds:.0f} s",
+            allowed=f"{SIMULATION_LIMIT_SECONDS:.0f} s",
+            fix="use smaller matrices, or move them to a GPU",
+        )
 
 
 def default_device() -> Device:
@@ -157,20 +175,21 @@ class CompiledForGpu:
         self._function.launch(blocks, (launch.threads, 1, 1), launch.shared_bytes, stream, packed)
 
 
-def estimate_seconds(plan: Plan, m: int, n: int, k: int) -> float:
-    """How long the simulator needs, from the multiply-adds and loads of the program and its measured speed."""
-    per_tile = 0
-    multiplies = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
-    for step in plan.program.steady:
-        if isinstance(step, Mma):
-            per_tile += multiplies
-        elif isinstance(step, LoadFragment):
-            per_tile += plan.a.fragment.vectors + plan.b.fragment.vectors
-        else:
-            per_tile += 8
+def estimate_steps(plan: Plan, k: int) -> int:
+    """About how many instructions a thread executes: the main loop's arithmetic and shared loads, and the epilogue."""
+    values = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
+    fragments = plan.a.fragment.vectors + plan.b.fragment.vectors
     k_tiles = -(-k // plan.tile.block[2])
-    lanes = grid(plan, m, n) * plan.threads.threads
-    return lanes * (k_tiles * per_tile + 8 * multiplies) / SIMULATED_LANES_PER_SECOND
+    costs = {Mma: values, LoadFragment: fragments}
+    return k_tiles * sum(costs.get(type(step), 8) for step in plan.program.steady) + 8 * values
+
+
+def estimate_seconds(plan: Plan, m: int, n: int, k: int) -> float:
+    """How long the simulator needs, which runs a batch of blocks together; to about a factor of two."""
+    blocks, threads = grid(plan, m, n), plan.threads.threads
+    together = max(1, min(blocks, sim.Options().batch_lanes // threads))
+    step = STEP_SECONDS + together * threads * LANE_SECONDS
+    return LAUNCH_SECONDS + blocks / together * estimate_steps(plan, k) * step
 
 
 @cache
@@ -202,24 +221,15 @@ def on_cpu(plan: Plan, problem: Problem, tensors: dict[str, torch.Tensor]) -> No
     """Run the problem in the simulator over the storages of CPU tensors.
 
     tensors: "a", "b", "c", "d", whose addresses in the problem are offsets in their storages, in bytes.
-    Raises OperandError, before anything runs, where the estimated time passes SIMULATION_LIMIT_SECONDS.
     """
-    seconds = estimate_seconds(plan, problem.m, problem.n, problem.k)
-    if seconds > SIMULATION_LIMIT_SECONDS:
-        raise OperandError(
-            "CPU operands run in the simulator, which takes problems of about a minute",
-            got=f"{problem.m} x {problem.n} x {problem.k}: an estimated {seconds:.0f} s",
-            allowed=f"{SIMULATION_LIMIT_SECONDS:.0f} s",
-            fix="use smaller matrices, or move them to a GPU",
-        )
     memory = sim.GlobalMemory()
 
-    def place(name: str) -> View:
+    def place(name: str, view: View) -> View:
         """The operand's own elements as a buffer; the gaps of a view and what lies around it are out of bounds."""
-        address = memory.add(_as_numpy(tensors[name]), writable=name == "d", name=name)
-        return replace(getattr(problem, name), address=address)
+        return replace(view, address=memory.add(_as_numpy(tensors[name]), writable=name == "d", name=name))
 
-    simulate(plan, replace(problem, **{name: place(name) for name in ("a", "b", "c", "d")}), memory)
+    a, b, c, d = place("a", problem.a), place("b", problem.b), place("c", problem.c), place("d", problem.d)
+    simulate(plan, replace(problem, a=a, b=b, c=c, d=d), memory)
 
 
 def _as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
