@@ -174,7 +174,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait until at most `pending` groups of this thread are in flight."""
+    """Wait until at most `pending` groups of this thread are in flight; 0 waits for copies in no group too.
+
+    PTX ISA: cp.async.wait_group, and cp.async.wait_all for none.
+    """
 
     pending: int
 

@@ -40,6 +40,7 @@ def fragment_slots(block_k: int) -> int:
 def plan_program(copies: dict[OperandName, Copy], stages: int, block_k: int) -> Program:
     """copies by operand, stages and k-tile depth -> Program."""
     asynchronous = any(not copy.atom.through_registers for copy in copies.values())
+    grouped = asynchronous and stages > 2  # with two stages every copy is waited for, and groups tell nothing apart
     staged = [name for name, copy in copies.items() if copy.atom.through_registers]
     slots = fragment_slots(block_k)
 
@@ -49,7 +50,7 @@ def plan_program(copies: dict[OperandName, Copy], stages: int, block_k: int) -> 
             LoadTile(name, guards) if copy.atom.through_registers else CopyTile(name, guards)
             for name, copy in copies.items()
         ]
-        return [*moves, Advance("fetch"), *([Commit()] if asynchronous else [])]
+        return [*moves, Advance("fetch"), *([Commit()] if grouped else [])]
 
     def arrive() -> list[Step]:
         """Make the next tile's stage readable by every thread."""
