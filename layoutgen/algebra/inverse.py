@@ -91,8 +91,7 @@ def left_inverse(layout: Layout) -> Layout:
 
     Domain: offsets. Codomain: indices of ``layout``.
 
-    Post: layout(L(layout(i))) == layout(i) for every index i, so L(layout(i)) == i if ``layout`` is injective and
-    has no modes past its end in play.
+    Post: layout(L(layout(i))) == layout(i) for every index i, so L(layout(i)) == i if ``layout`` is injective.
 
     Raises:
         LayoutError: sorted strides that don't divide each other, a negative stride, or an overlap that carries.
@@ -111,7 +110,12 @@ def left_inverse(layout: Layout) -> Layout:
         if d == 0:
             continue
         if d < 0 or d % before:
-            raise _no_left_inverse(layout, f"stride {d} after {before}", f"a positive multiple of {before}")
+            raise LayoutError(
+                "left inverse: each stride, in increasing order, is a multiple of the one before",
+                got=f"stride {d} after {before} in {layout}",
+                allowed=f"a positive multiple of {before}",
+                fix="invert a layout whose sorted strides chain",
+            )
         shape.append(d // before)
         stride.append(place)
         before = d
@@ -119,20 +123,13 @@ def left_inverse(layout: Layout) -> Layout:
         # The digit L reads at this stride indexes the mode; smaller strides that overlap can push it past the end.
         period = ordered[k + 1][0] // d if k < len(ordered) - 1 else reach // d + 1
         open_ended = position == last_position and layout.flat_shape[-1] > 1
-        if min(period - 1, reach // d) >= n and not open_ended:
-            raise _no_left_inverse(
-                layout,
-                f"digit {min(period - 1, reach // d)} at mode {n}:{d}",
-                f"at most {n - 1}, so smaller strides that don't run past {d}",
+        digit = min(period - 1, reach // d)
+        if digit >= n and not open_ended:
+            raise LayoutError(
+                "left inverse: modes that overlap don't add up to more than the next mode holds",
+                got=f"{digit} steps of {d} in {layout}, where mode {n}:{d} has {n - 1}",
+                allowed=f"smaller strides that stay below {d}",
+                fix="invert an injective layout, whose strides step past what smaller ones reach",
             )
     shape.append(ordered[-1][2] if ordered else 1)
     return flat_layout(*merged(tuple(shape), tuple(stride)))
-
-
-def _no_left_inverse(layout: Layout, got: str, allowed: str) -> LayoutError:
-    return LayoutError(
-        "left inverse: each stride of the layout, in increasing order, is a multiple of the one before",
-        got=f"{got} in {layout}",
-        allowed=allowed,
-        fix="invert a layout whose sorted strides chain",
-    )

@@ -39,6 +39,7 @@ class LayoutLike(Protocol):
 
 Offsets: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.int64]]"
 
+MOST_OFFSETS = 1 << 26
 _NOTATION = "a layout reads shape:stride, such as (8,(2,2)):(4,(1,16))"
 
 
@@ -146,9 +147,18 @@ class Layout:
     def offsets(self) -> Offsets:
         """The offsets of indices 0 .. size - 1, as int64 of shape (size,).
 
+        Raises:
+            LayoutError: there are more than MOST_OFFSETS of them.
+
         >>> Layout((2, 3), (3, 1)).offsets().tolist()
         [0, 3, 1, 4, 2, 5]
         """
+        if self.size > MOST_OFFSETS:
+            raise LayoutError(
+                "a layout that is evaluated element by element has a bounded size",
+                got=f"{self.size} elements in {self}",
+                allowed=f"at most {MOST_OFFSETS}",
+            )
         result = np.zeros(1, dtype=np.int64)
         for extent, step in zip(self.flat_shape, self.flat_stride, strict=True):
             if extent > 1:

@@ -8,9 +8,10 @@ from math import gcd
 import numpy as np
 
 from layoutgen.algebra.int_tuple import IntTuple, idx2crd, to_text
-from layoutgen.algebra.layout import Layout
+from layoutgen.algebra.layout import MOST_OFFSETS, Layout
 from layoutgen.algebra.simplify import merged
 from layoutgen.algebra.swizzle import ComposedLayout, Swizzle
+from layoutgen.errors import LayoutError
 
 MOST_OWNERS = 4
 
@@ -99,6 +100,9 @@ def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cove
 
     Domain: indices of ``layout``, such as (thread, value). Codomain: 0 .. size(tile) - 1.
 
+    Raises:
+        LayoutError: layout or tile has more than MOST_OFFSETS elements, or the tile is no shape.
+
     >>> print(covers_exactly_once(Layout.parse("((4,8),(2,2)):((32,1),(16,8))"), (16, 8)))
     every element of (16,8) is owned exactly once
     >>> print(covers_exactly_once(Layout.parse("(4,4):(1,2)"), (4, 4)))
@@ -106,6 +110,12 @@ def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cove
     """
     offsets = layout.offsets()
     size = Layout(tile).size
+    if size > MOST_OFFSETS:
+        raise LayoutError(
+            "a tile that is checked element by element has a bounded size",
+            got=f"{size} elements in {to_text(tile)}",
+            allowed=f"at most {MOST_OFFSETS}",
+        )
     within = (offsets >= 0) & (offsets < size)
     counts = np.bincount(offsets if within.all() else offsets[within], minlength=size)
     bad = np.flatnonzero(counts != 1)

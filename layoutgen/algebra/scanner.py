@@ -8,6 +8,9 @@ from layoutgen.algebra.int_tuple import IntTuple
 from layoutgen.errors import LayoutError
 
 _INT = re.compile(r"-?[0-9]+")
+MOST_DIGITS = 18  # any such number is an int64
+MOST_NESTED = 32
+MOST_SHOWN = 80
 
 
 class Scanner:
@@ -23,9 +26,10 @@ class Scanner:
         """The error for finding something other than ``expected`` at the cursor."""
         self._skip_blanks()
         found = repr(self.text[self.position]) if self.position < len(self.text) else "the end"
+        shown = self.text if len(self.text) <= MOST_SHOWN else self.text[:MOST_SHOWN] + "..."
         return LayoutError(
             self.rule,
-            got=f"{self.text!r}: {found} at column {self.position + 1}",
+            got=f"{shown!r}: {found} at column {self.position + 1}",
             allowed=f"{expected} there",
         )
 
@@ -56,11 +60,15 @@ class Scanner:
         match = _INT.match(self.text, self.position)
         if match is None:
             raise self.fail("an integer")
+        if len(match[0]) > MOST_DIGITS:
+            raise self.fail(f"an integer of at most {MOST_DIGITS} digits")
         self.position = match.end()
         return int(match[0])
 
-    def int_tuple(self) -> IntTuple:
+    def int_tuple(self, nested: int = 0) -> IntTuple:
         """Read an int or a parenthesised list of IntTuples, or raise LayoutError."""
+        if nested == MOST_NESTED and self.at("("):
+            raise self.fail(f"at most {MOST_NESTED} parentheses inside each other")
         if not self.take("("):
             if self.at("-") or (self.position < len(self.text) and self.text[self.position].isdigit()):
                 return self.integer()
@@ -69,7 +77,7 @@ class Scanner:
         if self.take(")"):
             return ()
         while True:
-            modes.append(self.int_tuple())
+            modes.append(self.int_tuple(nested + 1))
             if self.take(")"):
                 return tuple(modes)
             if not self.take(","):

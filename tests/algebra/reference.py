@@ -100,4 +100,4 @@ def refines(shape: IntTuple, other: IntTuple) -> bool:
     """Whether ``other`` splits the modes of ``shape`` further and has the same sizes."""
     if isinstance(shape, tuple):
         return isinstance(other, tuple) and len(shape) == len(other) and all(map(refines, shape, other))
-    return shape == count(other)
+    return shape == count(other) and other != ()

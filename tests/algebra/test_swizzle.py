@@ -59,6 +59,9 @@ def test_a_swizzle_permutes_offsets_as_defined_and_undoes_itself(swizzle: Swizzl
     assert swizzle.at(everything).tolist() == expected == [swizzle(offset) for offset in range(1 << 12)]
     assert swizzle.at(swizzle.at(everything)).tolist() == everything.tolist()
     assert Swizzle.parse(str(swizzle)) == swizzle
+    changes = everything ^ swizzle.at(everything)
+    assert swizzle.target_mask == np.bitwise_or.reduce(changes)
+    assert swizzle.source_mask == sum(1 << bit for bit in range(12) if swizzle(1 << bit) != 1 << bit)
 
 
 @given(swizzles(), st.sampled_from([0, 1, 8, 64]), st.permutations([1, 4, 32]))
