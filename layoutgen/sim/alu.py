@@ -53,20 +53,21 @@ class Alu:
         return checked
 
 
-def mergeable(ops: Sequence[object], limit: int) -> int:
-    """How many of ``ops``, from the first on, one merged operation may stand for (1 if none)."""
-    first = ops[0]
+def mergeable(ops: Sequence[object], start: int, limit: int) -> int:
+    """How many of ``ops``, from ``start`` on, one merged operation may stand for (1 if none)."""
+    first = ops[start]
     if not isinstance(first, Alu) or first.ins.guard is not None or first.forbid is not None:
         return 1
     written: set[int] = set()
-    for n, op in enumerate(ops[:limit]):
+    for n in range(min(limit, len(ops) - start)):
+        op = ops[start + n]
         if not isinstance(op, Alu) or op.key != first.key or op.ins.guard is not None or op.target.row in written:
             return n
         width = op.target.width
         if any(s.row in written and s.width == width for s in op.sources):
             return n
         written.add(op.target.row)
-    return min(limit, len(ops))
+    return min(limit, len(ops) - start)
 
 
 def bind_merged(ops: Sequence[Alu], frame: Frame) -> Step:

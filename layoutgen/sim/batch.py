@@ -37,7 +37,7 @@ class Options:
         races: stop at the first shared-memory access that races with another warp's.
         progress: called with (blocks done, blocks in all) after each batch.
         batch_lanes: about how many threads run together.
-        limit: how often the warps of a batch may come to one place before the launch is given up as endless.
+        limit: how often a warp may come to one place, as a mean over the batch, before it counts as endless.
     """
 
     async_landing: Literal["early", "late"] = "late"
@@ -93,6 +93,7 @@ class Batch:
         self.shared = np.zeros(size * self.shared_stride, np.uint8)
         self.warps = -(-shape.threads // 32)
         self.counts = [0] * len(program.runs)
+        self.ceiling: list[int] | None = None
         self.linear = np.zeros(size, np.int64)
         self.place = np.zeros((self.warps, size, 32), np.int32)
         self.state = np.zeros((self.warps, size, 32), np.uint8)
@@ -111,6 +112,8 @@ class Batch:
         thread = np.arange(self.warps)[:, None, None] * 32 + np.arange(32)
         self.state[...] = np.where(thread < self.shape.threads, RUN, DONE)
         self.barriers.arrived.clear()
+        if self.options.limit is not None:
+            self.ceiling = [n + self.options.limit * self.warps * self.size for n in self.counts]
         if self.races is not None:
             self.races.reset()
         for group in self.groups:

@@ -57,14 +57,14 @@ class Group:
     def _follow(self, place: int, active: Active, together: bool) -> None:
         """Runs ``active`` from ``place``: on and on where no other lane of the group could run, else for one run."""
         batch = self.batch
-        runs, counts, limit = batch.program.runs, batch.counts, batch.options.limit
+        runs, counts, ceiling = batch.program.runs, batch.counts, batch.ceiling
         lanes = active.lanes
         warps = self.frame.lanes // 32 if lanes is None else int(np.count_nonzero(lanes.reshape(-1, 32).any(1)))
         while place < len(runs):
             run = runs[place]
             counts[place] += warps
-            if limit is not None and counts[place] > limit:
-                raise self._endless(run.first, limit)
+            if ceiling is not None and counts[place] > ceiling[place]:
+                raise self._endless(run.first)
             steps = self._steps.get(place)
             if steps is None:
                 steps = self._steps[place] = run.bind(self.frame, MERGED_ELEMENTS)
@@ -153,8 +153,10 @@ class Group:
     def _put(self, array: Array, lanes: Array | None, value: object) -> None:
         array[... if lanes is None else lanes] = value
 
-    def _endless(self, first: int, limit: int) -> SimError:
+    def _endless(self, first: int) -> SimError:
         kernel = self.batch.program.kernel
         ins = kernel.instructions[min(first, len(kernel.instructions) - 1)]
         rule = "warps come to an end within the limit"
-        return SimError(rule, got=f"{ins} was reached more than {limit} times", where=kernel.where(ins))
+        return SimError(
+            rule, got=f"a warp reached {ins} more than {self.batch.options.limit} times", where=kernel.where(ins)
+        )

@@ -13,6 +13,7 @@ from layoutgen.sim.frame import Array
 
 _SPACING = 36  # buffers lie 64 GiB apart: no index error of a 32-bit product reaches the next one
 _ALIGNMENT = 256  # cudaMalloc's
+_FOREIGN_ALIGNMENT = 64  # PyTorch's for CPU tensors
 
 
 @dataclass(slots=True)
@@ -67,8 +68,9 @@ class GlobalMemory:
         """A numpy array of any strides >= 0 -> the address of its first element.
 
         Only the elements of ``array`` itself exist for the kernel: the gaps of a strided view, and whatever surrounds
-        it, are out of bounds. The address is aligned as the first element is within the array that owns the storage,
-        taken to be aligned to 256 bytes. Raises SimError for negative strides, for objects, and for a writable view
+        it, are out of bounds. The address is aligned as the first element is within the numpy array that owns the
+        storage, taken to be aligned to 256 bytes; where no numpy array owns it, as the element is, up to 64 bytes.
+        Raises SimError for negative strides, for objects, and for a writable view
         of read-only memory.
         """
         name = name or f"buffer {len(self.buffers)}"
@@ -90,7 +92,7 @@ class GlobalMemory:
         )
         if size >= 1 << _SPACING:
             raise SimError("a buffer is smaller than 64 GiB", got=f"{name}: {size} bytes")
-        shift = (start - root.ctypes.data) % _ALIGNMENT
+        shift = (start - root.ctypes.data) % _ALIGNMENT if root.flags.owndata else start % _FOREIGN_ALIGNMENT
         lead = shift % 16
         total = lead + size
         raw = np.zeros(0, np.uint8)

@@ -233,7 +233,7 @@ class _Body:
         )  # fmt: skip
 
     def _tokens(self) -> Iterator[_Token]:
-        """The body in order: braces of scopes, labels and .loc, which take no ``;``, and statements, which end with one."""
+        """The body in order: braces of scopes, labels and .loc, which take no ``;``, and statements."""
         line = self.first_line
         for chunk in self.body.split(";"):
             at = 0

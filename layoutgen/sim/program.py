@@ -36,7 +36,7 @@ class Run:
         limit = max(1, merged_elements // frame.lanes)
         at = 0
         while at < len(self.ops):
-            count = mergeable(self.ops[at:], limit)
+            count = mergeable(self.ops, at, limit)
             op, guard = self.ops[at], self.guards[at]
             step = bind_merged(self.ops[at : at + count], frame) if count > 1 else op.bind(frame)  # type: ignore[arg-type]
             steps.append(step if guard is None else _guarded(step, frame.row(guard), op.ins.negated))

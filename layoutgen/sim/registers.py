@@ -59,6 +59,7 @@ class RegisterMap:
         self.count = dict.fromkeys(UNSIGNED, 0)
         self.constants: dict[int, list[int | str]] = {width: [] for width in UNSIGNED}
         self._constant_rows: dict[tuple[int, int | str], int] = {}
+        self._sources: dict[tuple[str, str, bool], Ref] = {}
         self._dynamic_base = self._extern_shared_base()
 
     def _extern_shared_base(self) -> int:
@@ -72,9 +73,7 @@ class RegisterMap:
         return self._dynamic_base
 
     def define(self, ins: Instruction) -> None:
-        """Gives rows to the registers an instruction writes, in order. Called once per instruction before decoding
-        any.
-        """
+        """Gives rows to the registers an instruction writes; called for all, in order, before decoding any."""
         if ins.operands and ins.operands[0][0] != "[":
             for name in re.split(r"[{},|\s]+", ins.operands[0]):
                 if name and name != "_" and self.declared(name) is not None:
@@ -97,9 +96,7 @@ class RegisterMap:
         return known
 
     def register(self, ins: Instruction, name: str, kind: str, *, widen: bool = False) -> Ref:
-        """A register as ``kind``. With ``widen`` (ld, st, cvt) the register may be wider than the type (ISA, relaxed
-        checks).
-        """
+        """A register as ``kind``. With ``widen`` it may be wider: the ISA relaxes its type checks for ld, st, cvt."""
         try:
             width, row = self._row(name)
         except KeyError:
@@ -113,9 +110,7 @@ class RegisterMap:
         return Ref(width, row, dtype)
 
     def target(self, ins: Instruction, name: str, kind: str) -> Ref:
-        """A destination register as ``kind``; where it is wider than ``kind``, as the wider integer of the same
-        signedness.
-        """
+        """A destination register as ``kind``; a wider one as an integer of its width and kind's sign."""
         ref = self.register(ins, name, kind, widen=True)
         if ref.width in (PRED, ref.dtype.itemsize):
             return ref
@@ -123,11 +118,17 @@ class RegisterMap:
 
     def source(self, ins: Instruction, text: str, kind: str, *, widen: bool = False) -> Ref:
         """Any source operand (register, immediate, special register, address of a variable) as ``kind``."""
-        if self.declared(text) is not None:
-            return self.register(ins, text, kind, widen=widen)
-        dtype = DTYPES[kind]
-        width = PRED if kind == "pred" else dtype.itemsize
-        return Ref(width, self.constant(width, self._value(ins, text, kind)), dtype)
+        key = (text, kind, widen)
+        known = self._sources.get(key)
+        if known is None:
+            if self.declared(text) is not None:
+                known = self.register(ins, text, kind, widen=widen)
+            else:
+                dtype = DTYPES[kind]
+                width = PRED if kind == "pred" else dtype.itemsize
+                known = Ref(width, self.constant(width, self._value(ins, text, kind)), dtype)
+            self._sources[key] = known
+        return known
 
     def constant(self, width: int, value: int | str) -> int:
         """The row that holds ``value`` (bits, or the name of a special register) in every lane."""

@@ -173,7 +173,7 @@ def test_a_late_copy_reads_global_memory_as_it_lands(landing: Landing, seen: int
 @pytest.mark.parametrize("landing", LANDINGS)
 def test_copies_that_are_errors(copy_text: str, rule: str, landing: Landing) -> None:
     with pytest.raises(SimError, match=rule):
-        copy(f"{copy_text}\ncp.async.wait_all;\n", landing)
+        copy(f"{copy_text}\n", landing)
 
 
 def test_a_copy_under_way_does_not_outlive_its_block() -> None:

@@ -166,6 +166,13 @@ def test_an_endless_loop_meets_the_limit() -> None:
         run(kernel("again:\nadd.u32 %r1, %r1, 1;\nbra again;"), options=Options(limit=1000))
 
 
+def test_the_limit_is_for_each_block_and_warp() -> None:
+    loop = kernel("mov.u32 %r1, 0;\nagain:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 10;\n@%p1 bra again;")
+    run(loop, 96, (40, 1, 1), options=Options(limit=10, batch_lanes=128))
+    with pytest.raises(SimError, match="more than 9 times"):
+        run(loop, 96, (40, 1, 1), options=Options(limit=9, batch_lanes=128))
+
+
 def test_trap_stops_the_launch() -> None:
     with pytest.raises(SimError, match=r"doesn't trap[\s\S]*thread \(7,0,0\)"):
         run(kernel("setp.eq.u32 %p1, %r0, 7;\n@%p1 trap;\nst.global.u32 [%d0], %r0;"))

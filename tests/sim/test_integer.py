@@ -225,13 +225,23 @@ def test_counting_and_reversing_bits(kind: str, data: st.DataObject) -> None:
     check(f"brev.{kind}", kind, (kind,), rows, lambda a: int(f"{a:0{n}b}"[::-1], 2))
 
 
+@pytest.mark.parametrize("kind", ("u32", "s32", "u64", "s64"))
+@given(st.data())
+@settings(max_examples=10)
+def test_finding_the_highest_bit(kind: str, data: st.DataObject) -> None:
+    rows = data.draw(tuples(kind, 1))
+    highest: Callable[[int], int] = lambda a: (~a if a < 0 else a).bit_length() - 1  # noqa: E731
+    check(f"bfind.{kind}", "u32", (kind,), rows, highest)
+    check(f"bfind.shiftamt.{kind}", "u32", (kind,), rows, lambda a: -1 if a in (0, -1) else bits(kind) - 1 - highest(a))
+
+
 def test_forms_that_are_not_modelled_are_refused() -> None:
     for op in (
         "mul.s32",
         "mul24.lo.s32",
         "add.cc.u32",
         "dp4a.u32.u32",
-        "bfind.u32",
+        "bfind.u16",
         "lop3.or.b32",
         "shl.u32",
         "mul.wide.s64",

@@ -122,6 +122,14 @@ def test_a_wide_access_to_narrow_elements_counts_every_one_of_them() -> None:
         copy(storage[:, :7], 16, 0, 1)
 
 
+def test_memory_that_numpy_does_not_own_is_as_aligned_as_it_is() -> None:
+    foreign = np.frombuffer(memoryview(bytearray(256)), np.float32)
+    assert foreign.ctypes.data % 16 == 0 and copy(foreign, 16, 0, 4).tolist() == [0] * 64
+    assert copy(foreign[1:], 4, 0, 4).tolist() == [0] * 16
+    with pytest.raises(SimError, match="8-byte access is aligned"):
+        copy(foreign[1:], 8, 0, 1)
+
+
 def test_broadcast_views_and_empty_ones() -> None:
     ones = np.broadcast_to(np.float32(3), (64,))
     assert (copy(ones, 4, 0, 1).view(np.float32) == 3).all()

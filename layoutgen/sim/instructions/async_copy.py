@@ -74,20 +74,19 @@ class Copies:
             batch.races.copy_issued(self.frame, flight.ins, flight.shared, flight.size, flight.lanes)
         if batch.options.async_landing == "early":
             self._land(flight)
+        else:
+            for some, count in self._reads(flight):
+                self._sources(flight, some, count)  # a copy that never lands must read inside its buffer, too
         if not flight.landed or batch.races is not None:
             self.flights.append(flight)
 
     def wait(self, active: Active, allowed: int | None) -> None:
-        """Lands, for active lanes, every group but the latest ``allowed``; with None also copies that no commit
-        covers.
-        """
+        """Lands, for active lanes, all groups but the latest ``allowed``; with None also what no commit covers."""
         waiting: list[Flight] = []
         for flight in self.flights:
-            due = (
-                np.ones(len(flight.lanes), bool)
-                if allowed is None
-                else flight.group + allowed < self.committed[flight.lanes]
-            )
+            due = np.ones(len(flight.lanes), bool)
+            if allowed is not None:
+                due = flight.group + allowed < self.committed[flight.lanes]
             if active.lanes is not None:
                 due &= active.lanes[flight.lanes]
             if due.all():
@@ -108,22 +107,24 @@ class Copies:
 
     def _land(self, flight: Flight) -> None:
         flight.landed = True
-        batch, size = self.frame.batch, flight.size
+        batch = self.frame.batch
         to = flight.shared.astype(np.int64) + self.frame.block[flight.lanes] * batch.shared_stride
+        if flight.taken is not None:
+            words = to[flight.taken < flight.size] // 4
+            for k in range(flight.size // 4):
+                batch.shared_units(4)[words + k] = 0
+        for some, count in self._reads(flight):
+            self._copy(flight, some, to, count)
+
+    def _reads(self, flight: Flight) -> list[tuple[Array, int]]:
+        """(which of the flight's lanes, how many bytes they read), without those that read none."""
         if flight.taken is None:
-            self._copy(flight, np.arange(len(to)), to, size)
-            return
-        words = to[flight.taken < size] // 4
-        for k in range(size // 4):
-            batch.shared_units(4)[words + k] = 0
-        for count in np.unique(flight.taken).tolist():
-            if count:
-                self._copy(flight, np.flatnonzero(flight.taken == count), to, count)
+            return [(np.arange(len(flight.lanes)), flight.size)]
+        counts = np.unique(flight.taken).tolist()
+        return [(np.flatnonzero(flight.taken == count), count) for count in counts if count]
 
     def _copy(self, flight: Flight, some: Array, to: Array, count: int) -> None:
-        """Copies the first ``count`` bytes for the flight's lanes ``some``: in words, or byte by byte for a short
-        read.
-        """
+        """Copies ``count`` bytes for the flight's lanes ``some``: in words, or byte by byte for a short read."""
         whole = count == flight.size
         width = 4 if whole else 1
         shared = self.frame.batch.shared_units(width)

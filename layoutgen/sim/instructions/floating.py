@@ -1,6 +1,7 @@
 """Floating point arithmetic in f32 and f64 (PTX ISA 9.0, section 9.7.3), correctly rounded to nearest even.
 
-A NaN is a NaN: which payload a GPU would give it is not modelled. Approximate instructions (ex2.approx, div.full,
+Each instruction is rounded as it stands; where neither a mul nor an add says .rn, ptxas may fuse them and round once. A
+NaN is a NaN: which payload a GPU would give it is not modelled. Approximate instructions (ex2.approx, div.full,
 ...) are refused, because their results are the hardware's own.
 """
 

@@ -241,6 +241,22 @@ def _count_leading_zeros(a: Array, out: Array) -> None:
     out[...] = 8 * a.dtype.itemsize - (length + (x != 0))
 
 
+def _find(shift: bool, a: Array, out: Array) -> None:
+    """bfind: the number of the highest bit that differs from the sign, or ones if there is none; with ``shift`` counted
+    from the top."""
+    unsigned = np.where(a < 0, ~a, a).astype(np.dtype(f"u{a.dtype.itemsize}"))
+    leading = np.empty(a.shape, np.uint32)
+    _count_leading_zeros(unsigned, leading)
+    bits = np.uint32(8 * a.dtype.itemsize)
+    out[...] = np.where(unsigned == 0, np.uint32(0xFFFFFFFF), leading if shift else bits - 1 - leading)
+
+
+def _find_form(mods: tuple[str, ...]) -> Form | None:
+    if mods[-1] not in ("u32", "s32", "u64", "s64") or mods[:-1] not in ((), ("shiftamt",)):
+        return None
+    return Form(partial(_find, len(mods) == 2), "u32", mods[-1:])
+
+
 def _reverse_bits(a: Array, out: Array) -> None:
     size = a.dtype.itemsize
     table = np.array([int(f"{i:08b}"[::-1], 2) for i in range(256)], np.uint8)
@@ -295,6 +311,7 @@ BUILDERS = {
     "not": _bitwise(np.invert, 1),
     "cnot": lambda mods: Form(_conditional_not, mods[0], mods) if len(mods) == 1 and mods[0] in _BITS else None,
     "clz": _counting(_count_leading_zeros),
+    "bfind": _find_form,
     "popc": _counting(_population),
     "brev": lambda mods: Form(_reverse_bits, mods[0], mods) if mods in (("b32",), ("b64",)) else None,
 }
