@@ -202,7 +202,7 @@ def load(source: str | Path | Spec) -> Operator:
 
 
 def _register(operator: Operator) -> None:
-    """Define the operator, and its ``.out`` overload, which returns nothing, as torch.compile wants of what it mutates."""
+    """Define the operator, and its ``.out`` overload, which returns nothing, as torch.compile wants of a mutation."""
     name = operator.name
 
     def fake(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
@@ -370,7 +370,10 @@ def _problem(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor,
 
 
 def _view(tensor: torch.Tensor, rows: int, columns: int, row_stride: int, column_stride: int) -> View:
-    """A tensor's address (its offset in the storage for the simulator, which places storages itself) and geometry."""
+    """A tensor's address (its offset in the storage for the simulator, which places storages itself) and geometry.
+
+    torch gives any stride to a mode of one element. The kernel gets 0: it forms addresses there, though it reads none.
+    """
     cpu = tensor.device.type == "cpu"
     address = tensor.storage_offset() * tensor.element_size() if cpu else tensor.data_ptr()
-    return View(address, (rows, columns), (row_stride, column_stride))
+    return View(address, (rows, columns), (row_stride if rows > 1 else 0, column_stride if columns > 1 else 0))

@@ -39,20 +39,15 @@ class View:
     strides: tuple[int, int]
 
     def meets(self, need: OperandRequirement, modes: tuple[str, str], itemsize: int) -> bool:
-        """Whether a variant that needs `need` may access this matrix.
-
-        The stride of a mode of one element or none is never used, so it can't disagree.
-        """
+        """Whether a variant that needs `need` may access this matrix."""
         if need.contiguous is None:
             return True
         run = modes.index(need.contiguous)
         pitch = 1 - run
         if self.extents[run] > 1 and self.strides[run] != 1:
             return False
-        if need.align <= itemsize:
-            return True
-        pitch_bytes = self.strides[pitch] * itemsize if self.extents[pitch] > 1 else 0
-        return not (self.address % need.align or self.extents[run] * itemsize % need.align or pitch_bytes % need.align)
+        lengths = (self.address, self.extents[run] * itemsize, self.strides[pitch] * itemsize)
+        return need.align <= itemsize or not any(length % need.align for length in lengths)
 
 
 @dataclass(frozen=True, slots=True)
