@@ -2,8 +2,9 @@
 
     python benchmarks/sanitizer.py specs/*.yaml -o benchmarks/results/sanitizer-h200.json
 
-memcheck looks for stray and misaligned accesses, racecheck for hazards in shared memory, initcheck for reads of global
-memory that nothing wrote, synccheck for barriers in divergent code. With --calls the script is the program under test.
+memcheck looks for stray and misaligned accesses, racecheck for hazards in shared memory, synccheck for barriers in
+divergent code. Each tool then runs on a control, a kernel with a bound on rows or a barrier left out of its program, to
+show that it does look at these kernels. With --calls or --control the script is the program under test.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+TOOLS = ("memcheck", "racecheck", "synccheck")
+CONTROLLED = ("memcheck", "racecheck")
 SHAPE = (333, 258, 131)  # more than one tile of every spec in m and n, ragged in all three
 
 
@@ -25,67 +28,83 @@ def calls(specs: list[str]) -> None:
 
     import layoutgen
 
-    m, n, k = SHAPE
+    def matrix(rows: int, columns: int, turned: bool) -> torch.Tensor:
+        return torch.randn(columns, rows, device="cuda").t() if turned else torch.randn(rows, columns, device="cuda")
+
     for path in specs:
         op = layoutgen.load(path)
         seen = set()
-        for pad in (0, 4 - k % 4):  # an odd pitch, then rows on 16-byte boundaries
-            for turned_a in (False, True):
-                for turned_b in (False, True):
-                    rows, depth, columns = (m, k, n) if pad == 0 else (m + 3, k + pad, n + 2)
-                    a = (
-                        torch.randn(depth, rows, device="cuda").t()
-                        if turned_a
-                        else torch.randn(rows, depth, device="cuda")
-                    )
-                    b = (
-                        torch.randn(columns, depth, device="cuda").t()
-                        if turned_b
-                        else torch.randn(depth, columns, device="cuda")
-                    )
-                    c = torch.randn(rows, columns, device="cuda")
-                    d = op(a, b, c, 1.5, -0.5)
-                    seen.add(op.variant_for(a, b, c, -0.5).variant)
-                    exact = 1.5 * (a.double() @ b.double()) - 0.5 * c.double()
-                    error = (d.double() - exact).abs().max().item()
-                    if not error < 1e-3:
-                        raise SystemExit(f"{op.name} is wrong: {error}")
+        for m, n, k in (SHAPE, tuple(-(-extent // 4) * 4 for extent in SHAPE)):  # odd pitches, then 16-byte rows
+            for turned_a, turned_b in ((False, False), (False, True), (True, False), (True, True)):
+                a, b, c = matrix(m, k, turned_a), matrix(k, n, turned_b), matrix(m, n, False)
+                d = op(a, b, c, 1.5, -0.5)
+                seen.add(op.variant_for(a, b, c, -0.5).variant)
+                exact = 1.5 * (a.double() @ b.double()) - 0.5 * c.double()
+                error = (d.double() - exact).abs().max().item()
+                if not error < 1e-3:
+                    raise SystemExit(f"{op.name} is wrong: {error}")
         print("called", op.name, " ".join(sorted(seen)))
+
+
+def control(spec_path: str, tool: str) -> None:
+    """Launch a kernel that the tool must object to: without its barriers, or without the bound on the rows of D."""
+    import torch
+
+    from layoutgen import run, spec
+    from layoutgen.plan import plan
+    from layoutgen.plan.model import Barrier
+
+    base = plan(spec.load(spec_path))[0]
+    if tool == "racecheck":
+        kept = {
+            part: tuple(step for step in getattr(base.program, part) if not isinstance(step, Barrier))
+            for part in ("prologue", "steady")
+        }
+        broken = replace(base, program=replace(base.program, **kept))
+    else:
+        broken = replace(base, epilogue=replace(base.epilogue, guards=frozenset({"n"})))
+    m, n, k = (-(-extent // 4) * 4 for extent in SHAPE)
+    a, b, d = (torch.randn(rows, columns, device="cuda") for rows, columns in ((m, k), (k, n), (m, n)))
+    problem = run.Problem(
+        m, n, k,
+        run.View(a.data_ptr(), (m, k), (k, 1)), run.View(b.data_ptr(), (n, k), (1, n)),
+        run.View(d.data_ptr(), (m, n), (n, 1)), run.View(d.data_ptr(), (m, n), (n, 1)), 1.0, 0.0,
+    )  # fmt: skip
+    run.CompiledForGpu(broken, 0)(problem, torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+
+
+def sanitize(tool: str, specs: list[str], *mode: str) -> dict[str, object]:
+    """Run this script under one tool; the kernels' names keep torch's own kernels out of the report."""
+    kernels = [part for path in specs for part in ("--kernel-name", f"kernel_substring={Path(path).stem}")]
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *kernels]
+    done = subprocess.run([*command, sys.executable, __file__, *mode, *specs], capture_output=True, text=True)
+    text = done.stdout + done.stderr
+    summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", text)
+    result = {"tool": tool, "program": mode[0], "exit": done.returncode, "summary": summary}
+    print(*result.values(), flush=True)
+    return {**result, "called": re.findall(r"called (.*)", text)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("specs", nargs="+")
     parser.add_argument("--calls", action="store_true")
+    parser.add_argument("--control", choices=CONTROLLED)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    if options.calls:
-        calls(options.specs)
+    if options.calls or options.control:
+        calls(options.specs) if options.calls else control(options.specs[0], options.control)
         return
-    subprocess.run(
-        [sys.executable, __file__, "--calls", *options.specs], check=True
-    )  # builds, so that the tools do not wait
-    results = []
-    for tool in TOOLS:
-        # The kernels' names keep torch's own kernels (random numbers, float64) out of the report.
-        names = [f"kernel_substring={Path(spec).stem}" for spec in options.specs]
-        run = subprocess.run(
-            ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
-             *(part for name in names for part in ("--kernel-name", name)),
-             sys.executable, __file__, "--calls", *options.specs],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        text = run.stdout + run.stderr
-        summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", text)
-        called = re.findall(r"called (.*)", text)
-        results.append({"tool": tool, "exit": run.returncode, "summary": summary, "called": called})
-        print(tool, run.returncode, *summary, sep="  ", flush=True)
-        if run.returncode:
-            print(text[-3000:])
+    subprocess.run([sys.executable, __file__, "--calls", *options.specs], check=True)  # builds outside the tools
+    results = [sanitize(tool, options.specs, "--calls") for tool in TOOLS]
+    results += [sanitize(tool, options.specs[:1], f"--control={tool}") for tool in CONTROLLED]
     report = {"script": "benchmarks/sanitizer.py", "shape": SHAPE, "gpu": _gpu(), "results": results}
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(report, indent=1) + "\n")
+    clean = all((result["exit"] == 0) == (result["program"] == "--calls") for result in results)
+    sys.exit(0 if clean else 1)
 
 
 def _gpu() -> str:

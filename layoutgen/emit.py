@@ -88,9 +88,11 @@ def _environment() -> jinja2.Environment:
 
 
 def move_name(step: CopyTile | LoadTile) -> str:
-    """The lambda that performs a move; the ragged first tile has its own, since it alone is bounded in k."""
+    """The lambda that performs a move: one for each operand and set of guards. The ragged first tile is bounded in k."""
     verb = "copy" if isinstance(step, CopyTile) else "load"
-    return f"{verb}_{'first_' if 'k' in step.guards else ''}{step.operand}"
+    known = {frozenset({"x", "tile"}): "", frozenset({"x", "tile", "k"}): "first_"}
+    kind = known.get(step.guards, "".join(f"{guard}_" for guard in sorted(step.guards)) or "unguarded_")
+    return f"{verb}_{kind}{step.operand}"
 
 
 def _const(number: int) -> str:
