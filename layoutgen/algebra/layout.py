@@ -178,16 +178,17 @@ class Layout:
         """One mode, or a range of modes grouped as a layout; a layout of int shape is its own only mode."""
         if isinstance(mode, slice):
             return make_layout(*list(self)[mode])
-        if not -self.rank <= mode < self.rank:
-            # IndexError ends `for mode in layout`.
+        shape, stride = self.shape, self.stride
+        if not (isinstance(shape, tuple) and isinstance(stride, tuple)):
+            shape, stride = (shape,), (stride,)
+        if not -len(shape) <= mode < len(shape):
             raise IndexError(f"mode {mode} of {self}, which has {self.rank} mode(s)")
-        if not (isinstance(self.shape, tuple) and isinstance(self.stride, tuple)):
-            return self
-        shape, stride = self.shape[mode], self.stride[mode]
-        return trusted(shape, stride, int_tuple.flatten(shape), int_tuple.flatten(stride))
+        return _mode(shape[mode], stride[mode])
 
     def __iter__(self) -> Iterator[Layout]:
-        return (self[mode] for mode in range(self.rank))
+        if isinstance(self.shape, tuple) and isinstance(self.stride, tuple):
+            return map(_mode, self.shape, self.stride)
+        return iter((self,))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
@@ -234,6 +235,12 @@ def trusted(shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat
     layout = Layout.__new__(Layout)
     _fill(layout, shape, stride, flat_shape, flat_stride)
     return layout
+
+
+def _mode(shape: IntTuple, stride: IntTuple) -> Layout:
+    if isinstance(shape, int) and isinstance(stride, int):
+        return trusted(shape, stride, (shape,), (stride,))
+    return trusted(shape, stride, int_tuple.flatten(shape), int_tuple.flatten(stride))
 
 
 def flat_layout(shape: list[int], stride: list[int]) -> Layout:
