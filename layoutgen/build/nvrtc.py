@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import signal
 import time
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +20,7 @@ from layoutgen.errors import BuildError, Where
 # CuTe's headers mark few functions __device__ when they think a host compiler reads them; -default-device makes all so.
 OPTIONS = ("-std=c++17", "-default-device")
 _FIRST_ERROR = re.compile(r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error\b[^:]*: (?P<message>.*)", re.M)
+_SIGACTION_BYTES = 256  # more than a C library's struct sigaction, which starts with the handler (little-endian)
 _LOG_LINES = 25  # a template error repeats itself over hundreds of lines
 
 
@@ -109,8 +111,27 @@ def _load(library: Any, builtins: Any, version: str) -> ModuleType:
             got=f"NVRTC {major}.{minor} is loaded, nvidia-cuda-nvrtc {version} is installed at {library}",
             fix="install one release of NVRTC, or import layoutgen before the package that loads the other",
         )
+    _keep_interrupts(nvrtc)
     module: ModuleType = nvrtc
     return module
+
+
+def _keep_interrupts(nvrtc: ModuleType) -> None:
+    """Has the process's first compilation be an empty one, with SIGINT ignored.
+
+    The first, and only that, handles SIGINT itself for as long as it takes, unless SIGINT is ignored. It calls exit(): a
+    Ctrl-C would end a notebook's kernel, or hang it where the signal meets an allocation.
+    """
+    libc, number = ctypes.CDLL(None), int(signal.SIGINT)
+    ignore, before = (ctypes.create_string_buffer(_SIGACTION_BYTES) for _ in range(2))
+    ignore[0] = bytes([signal.SIG_IGN])
+    program = _done(nvrtc.nvrtcCreateProgram(b"", b"empty.cu", 0, [], []))
+    libc.sigaction(number, ignore, before)  # not signal.signal, which serves the main thread alone
+    try:
+        nvrtc.nvrtcCompileProgram(program, 0, [])
+    finally:
+        libc.sigaction(number, before, None)
+        nvrtc.nvrtcDestroyProgram(program)
 
 
 def _done(result: tuple[Any, ...]) -> Any:
