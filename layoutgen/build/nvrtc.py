@@ -119,8 +119,8 @@ def _load(library: Any, builtins: Any, version: str) -> ModuleType:
 def _keep_interrupts(nvrtc: ModuleType) -> None:
     """Has the process's first compilation be an empty one, with SIGINT ignored.
 
-    The first, and only that, handles SIGINT itself for as long as it takes, unless SIGINT is ignored. It calls exit(): a
-    Ctrl-C would end a notebook's kernel, or hang it where the signal meets an allocation.
+    The first, and only that, handles SIGINT itself for as long as it takes, unless SIGINT is ignored. It calls exit():
+    a Ctrl-C would end a notebook's kernel, or hang it where the signal meets an allocation.
     """
     libc, number = ctypes.CDLL(None), int(signal.SIGINT)
     ignore, before = (ctypes.create_string_buffer(_SIGACTION_BYTES) for _ in range(2))
