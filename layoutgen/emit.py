@@ -88,7 +88,7 @@ def _environment() -> jinja2.Environment:
 
 
 def move_name(step: CopyTile | LoadTile) -> str:
-    """The lambda that performs a move: one for each operand and set of guards. The ragged first tile is bounded in k."""
+    """The lambda that performs a move: one for each operand and set of guards; the ragged first tile has k."""
     verb = "copy" if isinstance(step, CopyTile) else "load"
     known = {frozenset({"x", "tile"}): "", frozenset({"x", "tile", "k"}): "first_"}
     kind = known.get(step.guards, "".join(f"{guard}_" for guard in sorted(step.guards)) or "unguarded_")
