@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -219,8 +220,8 @@ def _register(operator: Operator) -> None:
     kernels = ((name, packet.default, operator.eager, fake), (f"{name}.out", packet.out, operator.eager_out, fake_out))
     for qualified, overload, eager, meta in kernels:
         # One implementation for every backend: an operand on a device we lack gets our message, not the dispatcher's.
-        _library.impl(qualified, eager, "CompositeExplicitAutograd")
-        _library.impl(qualified, _without_derivative(name, overload), "Autograd")
+        _library.impl(qualified, _opaque(eager), "CompositeExplicitAutograd")
+        _library.impl(qualified, _opaque(_without_derivative(name, overload)), "Autograd")
         torch.library.register_fake(f"layoutgen::{qualified}", meta, lib=_library)
 
 
@@ -240,6 +241,23 @@ def _without_derivative(op: str, overload: Callable[..., Any]) -> Callable[..., 
                 )  # fmt: skip
         with torch._C._AutoDispatchBelowAutograd():
             return overload(*args, **kwargs)
+
+    return kernel
+
+
+def _opaque(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, hidden from Dynamo, which would trace into it from a call that broke its graph.
+
+    Dynamo takes a second to import: where nothing else has, there is nothing to hide from.
+    """
+    hidden: list[Callable[..., Any]] = []
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return function(*args, **kwargs)
+        if not hidden:
+            hidden.append(torch.compiler.disable(function))
+        return hidden[0](*args, **kwargs)
 
     return kernel
 
