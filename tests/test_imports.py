@@ -30,9 +30,12 @@ LAYERS = [
     {"sim"},
     {"run"},  # an Artifact, launched or simulated
     {"ops"},
-    {"bench", "tune"},
+    {"smoke", "bench", "tune"},
+    {"report"},
     {""},
-    {"cli", "__main__"},
+    {"console"},
+    {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The two foundations stand alone, so that the simulator can't agree with a wrong algebra.

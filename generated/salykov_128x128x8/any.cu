@@ -1,0 +1,289 @@
+// salykov_128x128x8, variant any: D = alpha * A * B + beta * C in f32.
+// Salykov's 128x128x8 kernel, loading through registers, with A's rows padded
+//
+// Block: tile 128x128x8, 256 threads, 2 stages, 16608 bytes of shared memory.
+// Takes:
+//   A (m,k) of any strides
+//   B (n,k) of any strides
+//   C and D (m,n) contiguous in n, rows on 4-byte boundaries
+//
+// Emitted by layoutgen from the spec salykov_128x128x8.yaml: edit the spec, not this file. Layouts map from left to right
+// (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
+#include <cute/tensor.hpp>
+#include <cute/arch/copy_sm80.hpp>
+
+using namespace cute;
+
+// Loads where the program says and only if `valid`. Volatile: the compiler would sink a plain load down to its use.
+CUTE_DEVICE void load_if(bool valid, float const& from, float& to) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
+               : "+f"(to) : "l"(&from), "r"(int(valid)));
+}
+
+// ---- The block tile of C: who owns what ---------------------------------------------------------------------------
+using BlockM = _128;
+using BlockN = _128;
+using BlockK = _8;
+constexpr int kStages = 2;
+constexpr int kGroup = 8;
+using ThreadM = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_0,_4,_0>,Stride<_0,_32>>>;   // thread -> m: ((2,4,4),(2,4)):((0,4,0),(0,32))
+using ThreadN = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_4,_0,_8>,Stride<_64,_0>>>;   // thread -> n: ((2,4,4),(2,4)):((4,0,8),(64,0))
+using ValueM = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // value -> m: (4,2):(1,16)
+using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
+
+// ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory --------------
+using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1052>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1052)
+constexpr int kSmemA = 2104;   // floats, all stages
+using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_0,_4,_0>,Stride<_0,_32>>>;   // thread -> float: ((2,4,4),(2,4)):((0,4,0),(0,32))
+using FragmentA = Layout<Shape<_2,_8,_2>,Stride<_4,Int<33>,Int<263>>>;   // (vector, k, stage) -> float4: (2,8,2):(4,33,263)
+using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> m: (8,32):(0,1)
+using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
+using CopyAElementX = Layout<_4,_32>;   // i -> m: 4:32
+using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
+using CopyAThread = Layout<Shape<_8,_32>,Stride<Int<132>,_1>>;   // thread -> float: (8,32):(132,1)
+using CopyA = Layout<Shape<_4,_1,_2>,Stride<_32,_0,Int<1052>>>;   // (i, j, stage) -> float: (4,1,2):(32,0,1052)
+
+using SmemB = Layout<Shape<_128,_8,_2>,Stride<_1,_128,_1024>>;   // (n, k, stage) -> float: (128,8,2):(1,128,1024)
+constexpr int kSmemB = 2048;   // floats, all stages
+using FragmentBThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_4,_0,_8>,Stride<_64,_0>>>;   // thread -> float: ((2,4,4),(2,4)):((4,0,8),(64,0))
+using FragmentB = Layout<Shape<_2,_8,_2>,Stride<_8,_32,_256>>;   // (vector, k, stage) -> float4: (2,8,2):(8,32,256)
+using CopyBThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> n: (128,2):(1,0)
+using CopyBThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
+using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
+using CopyBElementK = Layout<_4,_2>;   // j -> k: 4:2
+using CopyBThread = Layout<_256,_1>;   // thread -> float: 256:1
+using CopyB = Layout<Shape<_1,_4,_2>,Stride<_0,_256,_1024>>;   // (i, j, stage) -> float: (1,4,2):(0,256,1024)
+
+// ---- What the plan promises, restated ------------------------------------------------------------------------------
+static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
+static_assert(256 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
+static_assert(cosize_v<SmemA> <= kSmemA);
+static_assert(256 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
+static_assert(cosize_v<SmemB> <= kSmemB);
+static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
+
+extern "C" __global__ __launch_bounds__(256, 2)
+void salykov_128x128x8(
+    int m, int n, int k,
+    float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
+    float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
+    float const* C, int64_t c_m,                             // C(m,n) at C[m * c_m + n], not read where beta is 0
+    float* D, int64_t d_m,                                   // D(m,n) at D[m * d_m + n]
+    float alpha, float beta)
+{
+  // ---- Preconditions: the host checks strides, alignment and devices; extents may be anything from 0 ---------------
+  int const thread = threadIdx.x;
+  extern __shared__ __align__(16) float smem[];
+  float* const smem_a = smem;
+  float* const smem_b = smem + kSmemA;
+
+  // ---- This block's work: neighbouring blocks walk m within groups of 8 tiles, so that they share L2 lines ----
+  int const tiles_m = ceil_div(m, BlockM{});
+  int const tiles_n = ceil_div(n, BlockN{});
+  int const group_size = min(kGroup, tiles_m);   // so that a group has no more tiles than the grid
+  int const group = int(blockIdx.x) / (group_size * tiles_n);
+  int const in_group = int(blockIdx.x) % (group_size * tiles_n);
+  int const group_width = min(tiles_m - group * group_size, group_size);
+  int const tile_m = group * group_size + in_group % group_width;
+  int const tile_n = in_group / group_width;
+  int const m0 = tile_m * BlockM{};
+  int const n0 = tile_n * BlockN{};
+  int const k_tiles = ceil_div(k, BlockK{});
+  // The ragged k-tile comes first: its leading `ragged` columns lie before k = 0 and land as zeros, so that no later
+  // tile needs a bound on k.
+  int const ragged = k_tiles * BlockK{} - k;
+
+  // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left), stages ----
+  int tiles_left = k_tiles;
+  int rows_a = tiles_left > 0 ? m : 0;
+  int rows_b = tiles_left > 0 ? n : 0;
+  int read = 0, write = 0;
+  auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
+
+  // ---- Full tensors ------------------------------------------------------------------------------------------------
+  Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(a_m, a_k)));   // (m, k)
+  Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(b_n, b_k)));   // (n, k)
+  Tensor mC = make_tensor(make_gmem_ptr(C), make_layout(make_shape(m, n), make_stride(c_m, _1{})));   // (m, n)
+  Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
+
+  // ---- Copies: this thread's elements of a k-tile, from global to shared memory -------------------------------------
+  // A: through registers, 4-byte loads and 4-byte stores
+  int const x_a = m0 + CopyAThreadX{}(thread);
+  int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
+  Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
+  auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
+  Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
+  Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  clear(tArA);
+
+  // B: through registers, 4-byte loads and 4-byte stores
+  int const x_b = n0 + CopyBThreadX{}(thread);
+  int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
+  Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
+  auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
+  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
+  Tensor tBrB = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  clear(tBrB);
+
+  auto load_first_a = [&]() {   // load A's next k-tile into registers; what lies before k = 0 is zero
+    CUTE_UNROLL
+    for (int j = 0; j < 1; ++j) {
+      CUTE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        load_if(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+      }
+    }
+  };
+
+  auto load_first_b = [&]() {   // load B's next k-tile into registers; what lies before k = 0 is zero
+    CUTE_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      CUTE_UNROLL
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        load_if(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+      }
+    }
+  };
+
+  auto store_a = [&]() {   // store A's k-tile from registers into the write stage
+    CUTE_UNROLL
+    for (int j = 0; j < 1; ++j) {
+      CUTE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        tAsA(i, j, write) = recast<float>(tArA)(i, j);
+      }
+    }
+  };
+
+  auto store_b = [&]() {   // store B's k-tile from registers into the write stage
+    CUTE_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      CUTE_UNROLL
+      for (int i = 0; i < 1; ++i) {
+        tBsB(i, j, write) = recast<float>(tBrB)(i, j);
+      }
+    }
+  };
+
+  auto load_a = [&]() {   // load A's next k-tile into registers
+    CUTE_UNROLL
+    for (int j = 0; j < 1; ++j) {
+      CUTE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        load_if(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+      }
+    }
+  };
+
+  auto load_b = [&]() {   // load B's next k-tile into registers
+    CUTE_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      CUTE_UNROLL
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        load_if(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+      }
+    }
+  };
+
+  auto next_tile = [&]() {
+    tAgA.data() = tAgA.data() + a_tile;
+    tBgB.data() = tBgB.data() + b_tile;
+    --tiles_left;
+    rows_a = tiles_left > 0 ? m : 0;
+    rows_b = tiles_left > 0 ? n : 0;
+  };
+
+  // ---- Fragments: from shared memory to registers, 2 slots ----
+  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
+  Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
+  Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
+  Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
+  Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
+  clear(tCrC);
+  auto load_fragment = [&](int k_index, int slot) {   // of the read stage
+    CUTE_UNROLL
+    for (int v = 0; v < 2; ++v) recast<float4>(tCrA)(v, slot) = tCsA(v, k_index, read);
+    CUTE_UNROLL
+    for (int v = 0; v < 2; ++v) recast<float4>(tCrB)(v, slot) = tCsB(v, k_index, read);
+  };
+  auto mma = [&](int slot) {   // n outer, every other turn backwards in m
+    CUTE_UNROLL
+    for (int outer = 0; outer < 8; ++outer) {
+      CUTE_UNROLL
+      for (int step = 0; step < 8; ++step) {
+        int const inner = outer % 2 ? 7 - step : step;
+        tCrC(inner, outer) += tCrA(inner, slot) * tCrB(outer, slot);
+      }
+    }
+  };
+
+  // ---- Prologue ----------------------------------------------------------------------------------------------------
+  load_first_a();
+  load_first_b();
+  next_tile();
+  store_a();
+  store_b();
+  write = next_stage(write);
+  __syncthreads();
+  load_fragment(0, 0);
+
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ------------------------------
+  CUTE_NO_UNROLL
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    load_fragment(1, 1);
+    load_a();
+    load_b();
+    next_tile();
+    mma(0);
+    load_fragment(2, 0);
+    mma(1);
+    load_fragment(3, 1);
+    mma(0);
+    load_fragment(4, 0);
+    mma(1);
+    load_fragment(5, 1);
+    mma(0);
+    load_fragment(6, 0);
+    mma(1);
+    load_fragment(7, 1);
+    mma(0);
+    store_a();
+    store_b();
+    write = next_stage(write);
+    __syncthreads();
+    read = next_stage(read);
+    load_fragment(0, 0);
+    mma(1);
+
+  }
+
+  // ---- Epilogue: D = alpha * accumulator + beta * C, 4 bytes at a time ----
+  auto store_d = [&](auto reads_c) {
+    CUTE_UNROLL
+    for (int i = 0; i < size(ValueM{}); ++i) {
+      int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
+      CUTE_UNROLL
+      for (int j = 0; j < size(ValueN{}); j += 1) {
+        int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
+        if (row < m && col < n) {
+          Tensor rD = make_tensor<float>(Shape<_1>{});
+          CUTE_UNROLL
+          for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
+          if constexpr (reads_c) {
+            Tensor rC = make_tensor<float>(Shape<_1>{});
+            recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));
+            CUTE_UNROLL
+            for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
+          }
+          reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);
+        }
+      }
+    }
+  };
+  if (beta == 0.f) store_d(false_type{});   // C is not read, so that NaN in it doesn't reach D
+  else store_d(true_type{});
+}

@@ -1,0 +1,231 @@
+"""The command line: each verb calls one function of `layoutgen.report` and prints what it returns.
+
+Exit codes: 0 done (and legal), 1 illegal or failed, 2 wrong usage or no spec, 130 interrupted. Whatever a verb needs is
+imported when it runs, so that help is quick; nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from layoutgen.errors import LayoutgenError, SpecError
+
+if TYPE_CHECKING:
+    from layoutgen.console import Outcome
+    from layoutgen.hw.devices import Device
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    help="A YAML description of a matrix multiply's tilings -> a proven, readable, fast CuTe kernel and a PyTorch "
+    "operator.",
+    rich_markup_mode=None,  # plain help and usage errors, wherever they are printed
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Specs = Annotated[
+    list[str], typer.Argument(metavar="SPEC", help="Paths, or names of specs that come with layoutgen.")
+]
+DeviceName = Annotated[
+    str | None,
+    typer.Option("--device", metavar="NAME", help="A GPU such as h200 or rtx4090  [default: the one here, else h200]"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON array and nothing else.")]
+
+
+def main() -> None:
+    """The program `layoutgen`."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `layoutgen list | head -1` ends as quietly as any filter
+    app(prog_name="layoutgen")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        try:
+            version = importlib.metadata.version("layoutgen")
+        except importlib.metadata.PackageNotFoundError:
+            version = "(run from a source tree that is not installed)"
+        typer.echo(f"layoutgen {version}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(no_args_is_help=True)
+def check(specs: Specs, device: DeviceName = None, as_json: AsJson = False) -> None:
+    """Say whether specs are legal, or what is wrong where.
+
+    Registers are the least that a thread needs and the most that it may have; shared memory is a block's.
+    """
+    from layoutgen import console, report
+
+    on = _device(device)
+    outcomes = [_attempt(source, lambda source: report.check_spec(source, device=on)) for source in specs]
+    if as_json:
+        _print_json(outcomes)
+    else:
+        console.print_table(console.check_table(on.name, outcomes))
+        console.print_findings([str(finding) for _, found, _ in outcomes if found for finding in found.findings])
+        console.print_errors([error for *_, error in outcomes])
+    illegal = any(found and not found.legal for _, found, _ in outcomes)
+    raise typer.Exit(max(_exit_code(outcomes), int(illegal)))
+
+
+@app.command(no_args_is_help=True)
+def build(
+    specs: Specs,
+    every: Annotated[bool, typer.Option("--all-variants", help="Build all variants, not the primary alone.")] = False,
+    device: DeviceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compile specs and run each operator once.
+
+    It runs on the GPU here, or in the CPU simulator where there is none. An illegal spec is refused with what check
+    finds. What was built before comes from the cache.
+    """
+    from layoutgen import console, report
+
+    on = None if device is None else _device(device)
+    with _progress() as progress:
+        outcomes = [
+            _attempt(source, lambda source: report.build_spec(source, device=on, every=every, progress=progress))
+            for source in specs
+        ]
+    if as_json:
+        _print_json(outcomes)
+    else:
+        if reports := [built for _, built, _ in outcomes if built]:
+            console.print_table(console.compiled_table(reports))
+            console.print_table(console.ran_table(reports))
+        console.print_errors([error for *_, error in outcomes])
+    raise typer.Exit(_exit_code(outcomes))
+
+
+@app.command(no_args_is_help=True)
+def emit(
+    specs: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="As for check.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Emit every spec that comes with layoutgen.")] = False,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where to write.")] = Path("generated"),
+    to_stdout: Annotated[bool, typer.Option("--stdout", help="Print one kernel and write nothing.")] = False,
+    variant: Annotated[
+        str | None, typer.Option("--variant", metavar="NAME", help="What --stdout prints  [default: the primary one]")
+    ] = None,
+) -> None:
+    """Write the kernels of specs as CUDA source.
+
+    All variants, to DIR/SPEC/VARIANT.cu; prints which files those are.
+    """
+    from layoutgen import console, paths, report
+
+    if every == bool(specs):
+        raise typer.BadParameter("name specs, or --all", param_hint="SPEC")
+    if variant and not to_stdout:
+        raise typer.BadParameter("goes with --stdout", param_hint="--variant")
+    if to_stdout and len(specs or ()) != 1:
+        raise typer.BadParameter("prints one kernel: name one spec", param_hint="--stdout")
+    with _reported():
+        sources = specs or list(map(str, paths.shipped_specs().values()))
+        if to_stdout:
+            texts = {kernel.variant: kernel.text for kernel in report.sources(sources[0])}
+            if variant and variant not in texts:
+                raise typer.BadParameter(f"{variant} is none of {', '.join(texts)}", param_hint="--variant")
+            typer.echo(texts[variant or next(iter(texts))], nl=False)
+            return
+    outcomes = [_attempt(source, lambda source: report.emit_spec(source, out)) for source in sources]
+    for _, files, _ in outcomes:
+        for file in files or ():
+            typer.echo(file)
+    console.print_errors([error for *_, error in outcomes])
+    raise typer.Exit(_exit_code(outcomes))
+
+
+@app.command(name="list")
+def list_(device: DeviceName = None) -> None:
+    """List the specs that come with layoutgen."""
+    from layoutgen import console, report
+
+    on = _device(device)
+    with _reported():
+        specs = report.list_specs(on)
+    console.print_table(console.list_table(on.name, specs))
+
+
+def _attempt(source: str, verb: Callable[[str], T]) -> Outcome[T]:
+    """(source, what the verb returned or None, the error it raised or None)."""
+    try:
+        return source, verb(source), None
+    except LayoutgenError as error:
+        return source, None, error
+
+
+def _exit_code(outcomes: Sequence[Outcome[Any]]) -> int:
+    return max((_code(error) for *_, error in outcomes if error), default=0)
+
+
+def _code(error: LayoutgenError) -> int:
+    return 2 if isinstance(error, SpecError) else 1
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Prints a LayoutgenError instead of its traceback, and exits."""
+    try:
+        yield
+    except LayoutgenError as error:
+        from layoutgen import console
+
+        console.print_errors([error])
+        raise typer.Exit(_code(error)) from None
+
+
+def _device(name: str | None) -> Device:
+    from layoutgen.hw.devices import device
+    from layoutgen.run import default_device
+
+    if name is None:
+        with _reported():
+            return default_device()
+    try:
+        return device(name)
+    except LayoutgenError as error:
+        raise typer.BadParameter(str(error), param_hint="--device") from None
+
+
+def _print_json(outcomes: Sequence[Outcome[Any]]) -> None:
+    from layoutgen import console
+
+    typer.echo(json.dumps([console.entry(outcome) for outcome in outcomes], indent=2))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal what is being done and for how long; the line goes when it is done."""
+    from layoutgen.console import console
+
+    out = console(stderr=True)
+    if not out.is_terminal or out.is_dumb_terminal:
+        yield lambda text: None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=out, transient=True) as progress:
+        task = progress.add_task("")
+        yield lambda text: progress.reset(task, description=text)

@@ -1,0 +1,141 @@
+"""How the command line prints: tables, findings with places that can be clicked, and JSON. Reads reports alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from layoutgen.check import IllegalSpecError, Report
+from layoutgen.errors import LayoutgenError, SpecError
+from layoutgen.report import BuildReport, Shipped
+
+T = TypeVar("T")
+Outcome = tuple[str, T | None, LayoutgenError | None]  # the spec as it was named, what came of it, what went wrong
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Plain where NO_COLOR is set or nobody looks; in a file as wide as it takes, so that nothing is cut or folded."""
+    plain: dict[str, Any] = {"color_system": None} if os.environ.get("NO_COLOR") else {}
+    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, **plain)
+    if not made.is_terminal:
+        made.width = 1000
+    return made
+
+
+def print_table(table: Table) -> None:
+    out = console()
+    with out.capture() as captured:
+        out.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    typer.echo("\n".join(lines).strip("\n") + "\n")
+
+
+def print_findings(texts: Sequence[str], *, stderr: bool = False) -> None:
+    """Prints each text once, its places and labels picked out, and never wraps: an editor must find file:line."""
+    out = console(stderr=stderr)
+    for text in dict.fromkeys(texts):
+        shown = Text(text)
+        shown.highlight_regex(r"(?m)^\S+?:\d+(?=:)", "bold")
+        shown.highlight_regex(r"(?m)\berror(?= \[)", "bold red")
+        shown.highlight_regex(r"(?m)\bwarning(?= \[)", "bold yellow")
+        shown.highlight_regex(r"(?m)^  (got|allowed|fix):", "dim")
+        out.print(shown, soft_wrap=True)
+
+
+def print_errors(errors: Sequence[LayoutgenError | None]) -> None:
+    print_findings([str(error) for error in errors if error], stderr=True)
+
+
+def check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
+    """One row per spec; registers are the least a thread needs and the most it may have."""
+    table = _table("spec", f"on {device}", ">threads", ">registers", ">shared\nbytes", ">variants")
+    for source, report, _ in outcomes:
+        if report is None:
+            table.add_row(source, Text("no spec", "bold red"), *"----")
+        elif not report.plans or report.registers is None:
+            table.add_row(report.name, _verdict(report.legal), *"----")
+        else:
+            primary, bounds = report.plans[0], report.registers
+            table.add_row(
+                report.name, _verdict(report.legal), str(primary.threads.threads),
+                f"{bounds.minimum} to {bounds.cap}", f"{primary.shared_bytes:,}", str(len(report.plans)),
+            )  # fmt: skip
+    return table
+
+
+def compiled_table(reports: Sequence[BuildReport]) -> Table:
+    """One row per variant: what a thread and a block take, and the size of the code."""
+    table = _table(
+        "spec", "variant", ">registers", ">shared\nbytes", ">spilled\nbytes", ">PTX\nKiB", ">cubin\nKiB", ">built"
+    )
+    for report in reports:
+        for each in report.variants:
+            table.add_row(
+                report.name if each is report.variants[0] else "", each.variant,
+                str(each.registers), f"{each.shared_bytes:,}", f"{each.spill_bytes:,}",
+                f"{each.ptx_bytes / 1024:.0f}", f"{each.cubin_bytes / 1024:.0f}",
+                "cached" if each.cached else f"{each.seconds:.1f} s",
+            )  # fmt: skip
+    return table
+
+
+def ran_table(reports: Sequence[BuildReport]) -> Table:
+    """One row per spec: for what it was built, where it ran and how; speeds in TFLOP/s only where a GPU was timed."""
+    timed = any(report.smoke and report.smoke.tflops for report in reports)
+    table = _table(
+        "spec", f"on {reports[0].check.device}", "built for", "runs on", ">largest\nerror",
+        *((">TFLOP/s", ">torch.mm\nTFLOP/s") if timed else ()),
+    )  # fmt: skip
+    for report in reports:
+        ran = report.smoke
+        row: list[str | Text] = [report.name, _verdict(report.check.legal), report.arch, "not here", "-"]
+        if ran is not None:
+            row[3:] = [ran.where, f"{ran.max_error:.1e}"]
+            row += [f"{speed:.1f}" for speed in (ran.tflops, ran.torch_tflops) if speed]
+        table.add_row(*row)
+    return table
+
+
+def list_table(device: str, specs: Sequence[Shipped]) -> Table:
+    table = _table("spec", f"on {device}", "about")
+    for each in specs:
+        table.add_row(each.name, _verdict(each.legal), each.about)
+    return table
+
+
+def entry(outcome: Outcome[Report] | Outcome[BuildReport]) -> dict[str, Any]:
+    """One element of --json: the spec as it was named, its report, and the errors that kept it from having one."""
+    source, report, error = outcome
+    if report is None and isinstance(error, IllegalSpecError):
+        report, error = error.report, None
+    if report is not None:
+        return {"spec": source, **report.to_json(), "errors": []}
+    errors = error.errors if isinstance(error, SpecError) else (error,)
+    return {"spec": source, "legal": None, "errors": [_error(each) for each in errors if each]}
+
+
+def _error(error: LayoutgenError) -> dict[str, Any]:
+    where = None if error.where is None else str(error.where)
+    said = {"rule": error.rule, "got": error.got, "allowed": error.allowed, "fix": error.fix}
+    return {"kind": type(error).__name__, **said, "where": where}
+
+
+def _table(*columns: str) -> Table:
+    """A table of these columns, the ones marked > flush right."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", collapse_padding=True)
+    lines = max(column.count("\n") for column in columns)
+    for column in columns:
+        header = "\n" * (lines - column.count("\n")) + column.removeprefix(">")
+        table.add_column(Text(header), justify="right" if column[0] == ">" else "left", overflow="fold")
+    return table
+
+
+def _verdict(legal: bool) -> Text:
+    return Text("legal", "green") if legal else Text("illegal", "bold red")

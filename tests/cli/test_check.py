@@ -1,0 +1,146 @@
+"""`layoutgen check`: verdicts, findings with their places, JSON, and the three exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from layoutgen import paths, spec
+from layoutgen.check import check
+from layoutgen.hw.devices import DEVICES
+from tests.cli.conftest import Outcome
+
+Cli = Callable[..., Outcome]
+
+
+def test_every_spec_that_ships_is_legal_on_the_h200(cli: Cli) -> None:
+    files = list(paths.shipped_specs().values())
+    done = cli("check", *files, "--device", "h200")
+    assert (done.code, done.stderr) == (0, "")
+    for file in files:
+        report = check(spec.load(file), DEVICES["h200"])
+        plan, bounds = report.plans[0], report.registers
+        assert bounds is not None
+        assert done.row(file.stem) == [
+            file.stem, "legal", str(32 * plan.tile.warps.size), str(bounds.minimum), "to", str(bounds.cap),
+            f"{plan.a.shared.bytes + plan.b.shared.bytes:,}", str(len(report.plans)),
+        ]  # fmt: skip
+    assert "error" not in done.stdout
+
+
+def test_a_bare_name_is_a_spec_that_ships(cli: Cli) -> None:
+    assert cli("check", "warptile_128x128").row("warptile_128x128")[1] == "legal"
+
+
+def test_an_illegal_spec_shows_its_findings_with_their_places(cli: Cli, illegal: Path) -> None:
+    done = cli("check", "warptile_128x128", illegal, "--device", "h200")
+    assert (done.code, done.stderr) == (1, "")
+    assert done.row("illegal")[1] == "illegal"
+    assert done.row("warptile_128x128")[1] == "legal"
+    (finding, *_) = check(spec.load(illegal), DEVICES["h200"]).findings
+    line = illegal.read_text().splitlines().index(next(x for x in illegal.read_text().splitlines() if "lanes" in x)) + 1
+    assert str(finding) in done.stdout
+    assert f"\n{illegal}:{line}: error [" in done.stdout
+
+
+def test_warnings_are_shown_and_are_legal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from layoutgen import report
+    from layoutgen.check import Finding
+    from layoutgen.errors import Where
+
+    warned = Finding("slow", "warning", "the rule", "got", "allowed", "fix", Where("x.yaml", 7))
+    real = report.check_spec
+    monkeypatch.setattr(report, "check_spec", lambda *a, **k: replace(real(*a, **k), findings=(warned,)))
+    done = cli("check", "warptile_128x128")
+    assert done.code == 0
+    assert str(warned) in done.stdout
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_is_no_spec_exits_2_and_the_others_are_still_checked(cli: Cli, tmp_path: Path, count: int) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("name: broken\nabout: x\nabout: y\n")
+    done = cli("check", *[broken] * count, "warptile_128x128")
+    assert done.code == 2
+    assert done.row("warptile_128x128")[1] == "legal"
+    assert done.stdout.splitlines()[3].split()[:3] == [str(broken), "no", "spec"]
+    with pytest.raises(spec.SpecError) as caught:
+        spec.load(broken)
+    assert done.stderr == f"{caught.value}\n"  # once, however often it was named
+    assert f"{broken}:3: " in done.stderr
+
+
+def test_no_spec_counts_more_than_an_illegal_one(cli: Cli, illegal: Path) -> None:
+    assert cli("check", illegal, "missing.yaml").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing/file.yaml"], ["missing/file.yaml: the spec must exist"]),
+        (["warptile128x128"], ["warptile128x128", "did you mean warptile_128x128?"]),
+        (["nothing_like_it"], ["nothing_like_it", "salykov_128x128x8"]),
+        (["."], ["a directory"]),
+        (["warptile_128x128", "--device", "h300"], ["h300", "rtx4090", "did you mean h200?"]),
+        (["warptile_128x128", "--devise", "h200"], ["--devise"]),
+    ],
+)
+def test_wrong_usage_exits_2_and_says_what_would_be_right(cli: Cli, arguments: list[str], said: list[str]) -> None:
+    done = cli("check", *arguments)
+    assert done.code == 2
+    for words in said:
+        assert words in done.stderr
+
+
+def test_the_device_decides(cli: Cli, spec_file: Callable[..., Path]) -> None:
+    # 7 stages of (128 + 128) x 16 floats and their padding: over the 99 KB of an RTX 4090, under the 227 of an H200.
+    path = spec_file(
+        "deep", ("[64, 64, 8]", "[128, 128, 16]"), ("stages: 2", "stages: 7"), ("values: [4, 4]", "values: [8, 4]")
+    )
+    assert cli("check", path, "--device", "H200").code == 0
+    done = cli("check", path, "--device", "rtx4090")
+    assert done.code == 1
+    assert "[shared-memory]" in done.stdout
+    assert "on rtx4090" in done.stdout.splitlines()[1]
+
+
+def test_json_is_one_array_with_errors_in_it(cli: Cli, illegal: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("name: broken\nabout: x\nabout: y\n")
+    done = cli("check", "warptile_128x128", illegal, broken, "nothing_like_it", "--json", "--device", "h200")
+    assert (done.code, done.stderr) == (2, "")
+    good, bad, no_spec, unknown = json.loads(done.stdout)
+    shipped = paths.shipped_specs()["warptile_128x128"]
+    for entry, file in ((good, shipped), (bad, illegal)):
+        report = check(spec.load(file), DEVICES["h200"]).to_json()
+        assert {key: entry[key] for key in report} == json.loads(json.dumps(report))
+        assert entry["errors"] == []
+    assert (good["spec"], good["legal"], good["variants"][0]) == ("warptile_128x128", True, "ak_bn_16B")
+    assert (bad["spec"], bad["legal"]) == (str(illegal), False)
+    assert bad["findings"][0]["where"].startswith(f"{illegal}:")
+    assert (no_spec["spec"], no_spec["legal"]) == (str(broken), None)
+    assert {each["kind"] for each in no_spec["errors"]} == {"SpecError"}
+    assert len(no_spec["errors"]) > 2  # the duplicate, and each key that is missing
+    assert f"{broken}:3" in [each["where"] for each in no_spec["errors"]]
+    assert unknown["errors"][0]["got"] == "nothing_like_it"
+    assert "warptile_128x128" in unknown["errors"][0]["allowed"]
+
+
+def test_no_place_is_broken_over_two_lines(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / ("long folder " * 15)
+    folder.mkdir()
+    broken = folder / "broken.yaml"
+    broken.write_text("\tname: x\n")
+    done = cli("check", broken)
+    assert any(line.startswith(f"{broken}:1: ") for line in done.stderr.splitlines())
+    assert any(line.split("  ")[1:2] == [str(broken)] for line in done.stdout.splitlines())
+
+
+def test_no_arguments_show_the_help(cli: Cli) -> None:
+    assert cli("check").code == 2
+    assert "--device" in cli("check").stderr + cli("check").stdout
