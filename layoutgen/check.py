@@ -11,17 +11,28 @@ from dataclasses import asdict, dataclass
 from math import gcd
 from typing import Any, Literal
 
-from layoutgen.algebra import Layout, covers_exactly_once, make_layout, max_vector
-from layoutgen.algebra.int_tuple import unflatten
+from layoutgen.algebra import Layout, covers_exactly_once, max_vector
+from layoutgen.algebra.int_tuple import to_text
 from layoutgen.errors import PlanError, Where
-from layoutgen.facts import Registers, cover_c, cover_copy, registers, shared_collision, static_accesses
+from layoutgen.facts import (
+    Registers,
+    cover_c,
+    cover_copy,
+    register_cap,
+    registers,
+    resident_blocks,
+    shared_collision,
+    static_accesses,
+)
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan, plan
-from layoutgen.plan.model import CTile, Operand, ThreadMap
+from layoutgen.plan.model import Operand
 from layoutgen.plan.simt import MAX_STAGES
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, default_shared, vector_width
-from layoutgen.plan.tile import WARP_SIZE, compose_tile, leftover, map_threads, numbers, warp_tile
+from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, vector_width, write_default
+from layoutgen.plan.tile import WARP_SIZE, compose_tile, map_threads, mend_cover, numbers, renumbered
 from layoutgen.spec import Spec
+
+ADDRESS_REGISTERS = 24  # kernels of this family with fewer beside their live values spill (ptxas 13.0, sm_90a)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +106,20 @@ def require_legal(spec: Spec, device: Device) -> Report:
 def check(spec: Spec, device: Device) -> Report:
     """Spec and device -> Report. Never raises for a spec that loaded: what is wrong with it is a finding."""
     findings = list(_architecture(spec, device))
-    blocking = list(_sizes(spec, device))
     plans: tuple[Plan, ...] = ()
     bounds: Registers | None = None
-    if not blocking:
-        try:
-            tile = compose_tile(spec)
-            blocking = list(_accumulators(spec, tile, device))
-            blocking = blocking or list(_coverage_c(spec, tile, map_threads(spec, tile)))
-            plans = () if blocking else plan(spec)
-        except PlanError as failure:
-            blocking = [_refused(spec, failure)]
+    try:
+        blocking = list(_sizes(spec, device)) or list(_levels(spec, device))
+        findings += blocking
+        plans = () if blocking else plan(spec)
+    except PlanError as failure:
+        findings.append(_refused(spec, failure))
     if plans:
-        bounds = registers(plans[0], device)
-        findings += [*_copies(spec, plans), *_storage(spec, plans[0], device), *_registers(spec, plans, bounds, device)]
-        findings += _advice(spec, plans[0])
-    return Report(spec.name, device.name, (*findings, *blocking), plans, bounds)
+        primary, bounds = plans[0], registers(plans[0], device)
+        findings += [*_copies(spec, plans), *_storage(spec, primary, device)]
+        findings += [*_residency(spec, primary, bounds, device), *_advice(spec, primary)]
+    findings.sort(key=lambda finding: finding.where.line or 0)
+    return Report(spec.name, device.name, tuple(findings), plans, bounds)
 
 
 def _error(spec: Spec, rule: str, key: str, message: str, got: object, allowed: object, fix: str) -> Finding:
@@ -138,8 +147,7 @@ def _architecture(spec: Spec, device: Device) -> Iterator[Finding]:
         yield _error(
             spec, "arch", "arch", "the device must be able to run the spec's architecture",
             f"{spec.arch} on {device.name}, which is {device.arch}",
-            f"{device.arch} or older, without features of one architecture alone",
-            f"write arch: {device.arch}, or check against another device",
+            f"sm_{has} or older, or {device.arch} itself", f"write arch: sm_{has}, or check against another device",
         )  # fmt: skip
 
 
@@ -168,38 +176,29 @@ def _sizes(spec: Spec, device: Device) -> Iterator[Finding]:
     elif not numbers(warps, warps.size):
         yield _misnumbered(spec, "warps", warps)
     block_m, block_n, block_k = spec.tiling.block
-    itemsize = ITEMSIZE[spec.operands.a.dtype]
-    yield from _fits_block(spec, (block_m + block_n) * block_k * itemsize, device)
+    dense = (block_m + block_n) * block_k * ITEMSIZE[spec.operands.a.dtype]
+    yield from _fits_block(spec, device, dense, "tiling.block", "use a smaller block tile")
 
 
 def _misnumbered(spec: Spec, level: Literal["lanes", "warps"], ids: Layout) -> Finding:
     noun, cover = level[:-1], covers_exactly_once(ids, ids.size)
     number = cover.outside if cover.coordinate is None else cover.coordinate
-    owners = " and ".join(str(each).replace(" ", "") for each in cover.owner_coordinates)
+    owners = " and ".join(map(to_text, cover.owner_coordinates))
     return _error(
         spec, level, f"tiling.{level}", f"the {level} number their positions 0 .. {ids.size - 1}, each once",
         f"{ids}: {noun} {number} is at {owners or 'no position'}", "one position each",
-        f"write {_renumbered(ids)}",
+        f"write tiling.{level}: {renumbered(ids)}",
     )  # fmt: skip
 
 
-def _renumbered(layout: Layout) -> Layout:
-    """The same shape, its strides in the same order, made to number 0, 1, .. without holes or repeats."""
-    strides, reached = [0] * len(layout.flat_shape), 1
-    for index in sorted(range(len(strides)), key=lambda i: (layout.flat_stride[i], i)):
-        strides[index] = reached
-        reached *= layout.flat_shape[index]
-    return Layout(layout.shape, unflatten(iter(strides), layout.shape))
-
-
-def _fits_block(spec: Spec, stage_bytes: int, device: Device) -> Iterator[Finding]:
+def _fits_block(spec: Spec, device: Device, stage_bytes: int, key: str, fix: str) -> Iterator[Finding]:
+    """key, fix: what to change where fewer stages do not help."""
     stages, limit = spec.shared.stages, device.shared_per_block
     if stages * stage_bytes <= limit:
         return
     fewer = min(limit // stage_bytes, MAX_STAGES)
-    key, fix = "tiling.block", "use a smaller block tile"
-    if 2 <= fewer:
-        key, fix = "shared.stages", f"set shared.stages: {fewer}"
+    if fewer >= 2:
+        key, fix = "shared.stages", f"write shared.stages: {fewer}"
     yield _error(
         spec, "shared-memory", key, "all stages of A and B fit the shared memory of one block",
         f"{stages * stage_bytes} bytes: {stages} stages of {stage_bytes}", f"{limit} bytes on {device.name}", fix,
@@ -209,33 +208,25 @@ def _fits_block(spec: Spec, stage_bytes: int, device: Device) -> Iterator[Findin
 # ---- the levels of C ----
 
 
-def _accumulators(spec: Spec, tile: CTile, device: Device) -> Iterator[Finding]:
+def _levels(spec: Spec, device: Device) -> Iterator[Finding]:
+    """Raises PlanError where the levels of C do not compose."""
+    tile = compose_tile(spec)
     each_m, each_n = (layout.size for layout in tile.value_mode)
     if each_m * each_n > device.registers_per_thread:
         yield _error(
             spec, "registers", "tiling.block", "one thread's accumulators fit its registers",
             f"{each_m} x {each_n} values of C in each of {tile.lanes.size * tile.warps.size} threads",
-            f"fewer than {device.registers_per_thread}", "use a smaller block tile, or more warps",
+            f"fewer than {device.registers_per_thread} in all", "use a smaller block tile, or more warps",
         )  # fmt: skip
-
-
-def _coverage_c(spec: Spec, tile: CTile, threads: ThreadMap) -> Iterator[Finding]:
-    coverage = cover_c(tile, threads)
-    if coverage.ok:
         return
-    for mode, extent in enumerate(tile.block[:2]):
-        warp = warp_tile(spec, mode)
-        if not numbers(make_layout(warp, leftover(warp, extent)), extent):
-            key, inner = "tiling.warp", spec.tiling.warp
-            break
-    else:
-        key, inner = "tiling.values", spec.tiling.values
-    sizes = ", ".join(str(layout.size) for layout in inner or ())
-    yield _error(
-        spec, "coverage-c", key, "each (m,n) of the block tile belongs to one value of one thread", f"C{coverage}",
-        f"every (m,n) of {tile.block[0]} x {tile.block[1]} once",
-        f"write {key}: [{sizes}], or strides that step over what smaller strides fill, as in (4,2):(1,16)",
-    )  # fmt: skip
+    coverage = cover_c(tile, map_threads(spec, tile))
+    if not coverage.ok:
+        key, runs = mend_cover(spec)
+        yield _error(
+            spec, "coverage-c", key, "each (m,n) of the block tile belongs to one value of one thread", f"C{coverage}",
+            f"every (m,n) of {tile.block[0]} x {tile.block[1]} once",
+            f"write {key}: {runs}, or strides that step over what smaller strides fill, as in (4,2):(1,16)",
+        )  # fmt: skip
 
 
 # ---- the plans ----
@@ -249,9 +240,9 @@ def _copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
             if not landed.ok:
                 yield _error(
                     spec, f"coverage-{operand.name}", f"copies.{operand.name}",
-                    f"each ({operand.x},k) of {operand.name.upper()}'s k-tile is copied once ({each.variant})",
+                    f"each ({operand.x},k) of {operand.name.upper()}'s k-tile is copied once (variant {each.variant})",
                     f"{operand.name.upper()}{landed}", f"every ({operand.x},k) of {extent} x {block_k} once",
-                    f"let copies.{operand.name}.values and what they leave over tile {extent} x {block_k}",
+                    f"use values that repeat to {extent} x {block_k} exactly, such as [1, 1]",
                 )  # fmt: skip
     for operand in plans[0].operands:
         if _capability(operand.copy.atom.arch) > _capability(spec.arch):
@@ -271,56 +262,47 @@ def _storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
                 spec, "shared-overlap", f"shared.{operand.name}",
                 f"each ({operand.x},k) of {operand.name.upper()}'s k-tile has its own word of a stage",
                 f"{first} and {second} share one", "offsets without repetition",
-                f"write {_default_shared(primary, operand)}",
+                _default_shared(primary, operand),
             )  # fmt: skip
-    stage_bytes = primary.shared_bytes // primary.stages
-    over = list(_fits_block(spec, stage_bytes, device))
-    yield from over
+    # Dense tiles fit, or the check had ended: one operand's rows are too wide.
+    widest = max(primary.operands, key=lambda operand: operand.shared.bytes)
+    per_stage, key = primary.shared_bytes // primary.stages, f"shared.{widest.name}"
+    yield from _fits_block(spec, device, per_stage, key, _default_shared(primary, widest))
+
+
+def _default_shared(plan: Plan, operand: Operand) -> str:
+    """The edit that gives an operand the planner's own shared layout."""
+    return write_default(operand.name, plan.tile.block[0 if operand.x == "m" else 1], plan.tile.block[2])
+
+
+def _residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> Iterator[Finding]:
+    """Registers of a thread, and how many blocks an SM has room for."""
     threads, blocks = primary.threads.threads, primary.schedule.min_blocks
-    unit = device.shared_unit
-    per_block = -(-primary.shared_bytes // unit) * unit + device.shared_reserved_per_block
-    most = min(device.max_threads_per_sm // threads, device.max_blocks_per_sm, device.shared_per_sm // per_block)
-    if blocks > most and not over:
+    live = f"{bounds.accumulators} accumulators, {bounds.fragments} of fragments, {bounds.staging} staged"
+    alone = register_cap(threads, 1, device)
+    if bounds.minimum > alone:
+        yield _error(
+            spec, "registers", "tiling.block", "one thread's live values fit its registers",
+            f"{bounds.minimum}: {live}", f"{alone} for {threads} threads on {device.name}",
+            "use a smaller block tile, or other warps",
+        )  # fmt: skip
+        return
+    fit = resident_blocks(primary, bounds.minimum, device)
+    if blocks > fit > 0:
         yield _error(
             spec, "min-blocks", "schedule.min_blocks", "min_blocks blocks fit on one multiprocessor",
-            f"{blocks} blocks of {threads} threads and {primary.shared_bytes} bytes of shared memory",
-            f"{most} on {device.name}", f"set schedule.min_blocks: {most}",
+            f"{blocks} blocks of {threads} threads, {bounds.minimum} registers each, and {primary.shared_bytes} bytes "
+            "of shared memory", f"{fit} on {device.name}", f"write schedule.min_blocks: {fit}",
         )  # fmt: skip
-
-
-def _default_shared(plan: Plan, operand: Operand) -> Layout:
-    return default_shared(plan.tile.block[0 if operand.x == "m" else 1], plan.tile.block[2])
-
-
-def _registers(spec: Spec, plans: tuple[Plan, ...], primary: Registers, device: Device) -> Iterator[Finding]:
-    def live(bounds: Registers) -> str:
-        return (
-            f"{bounds.minimum}: {bounds.accumulators} accumulators, {bounds.fragments} of fragments, "
-            f"{bounds.staging} staged"
-        )
-
-    if primary.minimum > device.registers_per_thread:
-        yield _error(
-            spec, "registers", "tiling.block", "one thread's live values fit its registers", live(primary),
-            device.registers_per_thread, "use a smaller block tile, or more warps",
+    elif bounds.minimum + ADDRESS_REGISTERS > bounds.cap:
+        easy = resident_blocks(primary, bounds.minimum + ADDRESS_REGISTERS, device)
+        lower = 0 < easy < blocks
+        yield _warning(
+            spec, "spills", "schedule.min_blocks" if lower else "tiling.block",
+            "beside a thread's live values, registers are left for addresses and cursors",
+            f"{bounds.cap - bounds.minimum} of {bounds.cap} ({live})", f"{ADDRESS_REGISTERS}, or it will spill",
+            f"write schedule.min_blocks: {easy}" if lower else "use a smaller block tile",
         )  # fmt: skip
-    elif primary.minimum > primary.cap:
-        threads, blocks = plans[0].threads.threads, plans[0].schedule.min_blocks
-        alone = blocks == 1
-        yield _error(
-            spec, "registers", "tiling.block" if alone else "schedule.min_blocks",
-            "one thread's live values fit what the multiprocessor has for it", live(primary),
-            f"{primary.cap} for {blocks} x {threads} threads on {device.name}",
-            "use a smaller block tile" if alone else "lower schedule.min_blocks",
-        )  # fmt: skip
-    else:
-        for each in plans[1:]:
-            bounds = registers(each, device)
-            if bounds.minimum > bounds.cap:
-                yield _warning(
-                    spec, "registers", "copies", f"variant {each.variant}, whose copies are the planner's, will spill",
-                    live(bounds), bounds.cap, "use extents of the block tile with more divisors",
-                )  # fmt: skip
 
 
 # ---- legal, but poor ----
@@ -331,7 +313,7 @@ def _advice(spec: Spec, primary: Plan) -> Iterator[Finding]:
         yield _warning(
             spec, "odd-k", "tiling.block", "fragments are double-buffered only for an even number of k",
             f"BLK_K = {primary.tile.block[2]}, so each load is waited for", "an even BLK_K",
-            f"write {primary.tile.block[2] + 1} for BLK_K",
+            f"write tiling.block: {[*primary.tile.block[:2], primary.tile.block[2] + 1]}",
         )  # fmt: skip
     for index, operand in enumerate(primary.operands):
         yield from _narrow(spec, primary, index, operand)
@@ -349,7 +331,7 @@ def _narrow(spec: Spec, primary: Plan, index: int, operand: Operand) -> Iterator
         yield _warning(
             spec, "narrow-loads", f"shared.{name}", f"a thread's runs of values of {upper} are loaded in one access",
             f"{loaded * itemsize}-byte loads through {operand.shared.layout[:2]}", f"{run * itemsize} bytes",
-            f"write {_default_shared(primary, operand)}, contiguous in {operand.x} with rows on 16-byte boundaries",
+            _default_shared(primary, operand),
         )  # fmt: skip
     copy, given = operand.copy, getattr(spec.copies, name)
     if given is None or given.values is None:
@@ -358,7 +340,7 @@ def _narrow(spec: Spec, primary: Plan, index: int, operand: Operand) -> Iterator
     moved = max(copy.read_vector, copy.write_vector)
     if moved < asked:
         shared = {"x": operand.x, "k": "k"}[contiguous_mode(operand.shared)]
-        turned = shared != operand.contiguous
+        turned = shared != operand.contiguous and not copy.atom.through_registers
         yield _warning(
             spec, "narrow-copy", f"copies.{name}.values", f"a copy moves a thread's run of {upper} in one access",
             f"{copy.atom.name} moves {moved * itemsize} bytes at a time" + (

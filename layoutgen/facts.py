@@ -27,11 +27,12 @@ class Coverage:
     """Whether every coordinate of a tile has exactly one owner.
 
     Attributes:
-        coordinate: else the first, in colexicographic order, that has not; the first outside the tile if all inside do.
+        coordinate: else the first, in colexicographic order, that has not, or one outside the tile if all inside do.
         owners: its first few owners, in words. count: how many there are in all.
     """
 
-    coordinate: tuple[int, ...] | None = None
+    coordinate: tuple[int, int] | None = None
+    outside: bool = False
     owners: tuple[str, ...] = ()
     count: int = 0
 
@@ -42,8 +43,9 @@ class Coverage:
     def __str__(self) -> str:
         if self.coordinate is None:
             return "every coordinate has one owner"
+        place = f"({self.coordinate[0]},{self.coordinate[1]})" + (", outside the tile," if self.outside else "")
         more = f" and {self.count - len(self.owners)} more" if self.count > len(self.owners) else ""
-        return f"({','.join(map(str, self.coordinate))}) is owned by {' and '.join(self.owners) or 'nobody'}{more}"
+        return f"{place} is owned by {' and '.join(self.owners) or 'nobody'}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def _cover(first: Offsets, second: Offsets, extents: tuple[int, int], owner: Cal
     else:
         return Coverage()
     owners = np.flatnonzero((first == i) & (second == j))
-    return Coverage((i, j), tuple(owner(int(index)) for index in owners[:MOST_OWNERS]), owners.size)
+    few = tuple(owner(int(index)) for index in owners[:MOST_OWNERS])
+    return Coverage((i, j), not wrong.size, few, owners.size)
 
 
 def cover_c(tile: CTile, threads: ThreadMap) -> Coverage:
@@ -121,26 +124,45 @@ def shared_collision(shared: Shared) -> tuple[tuple[int, int], tuple[int, int]] 
     return (first_x, first_k), (second_x, second_k)
 
 
-def registers(plan: Plan, device: Device) -> Registers:
-    """Plan and a device's register file -> bounds on the registers of one thread.
+def register_cap(threads: int, blocks: int, device: Device) -> int:
+    """The most registers a thread may have, so that so many blocks of so many threads are resident on one SM.
 
-    The registers of a warp are allocated in units, all from one of the SM's equal parts, and min_blocks blocks share
-    them (cuda_occupancy.h; ptxas caps a kernel of __launch_bounds__(288, 2) at 96 registers for it).
+    The registers of a warp are allocated in units, all from one of the SM's equal parts (cuda_occupancy.h); so does
+    ptxas count, which caps a kernel of __launch_bounds__(288, 2) at 96.
     """
+    warps_of_part = -(-threads // WARP_SIZE * blocks // device.partitions)
+    per_warp = device.registers_per_sm // device.partitions // warps_of_part
+    per_warp -= per_warp % device.register_unit
+    return min(device.registers_per_thread, per_warp // WARP_SIZE)
+
+
+def resident_blocks(plan: Plan, registers_per_thread: int, device: Device) -> int:
+    """How many blocks of the plan one SM has room for, if each thread has so many registers (cuda_occupancy.h)."""
+    threads = plan.threads.threads
+    per_warp = -(-registers_per_thread * WARP_SIZE // device.register_unit) * device.register_unit
+    warps = device.registers_per_sm // device.partitions // per_warp * device.partitions
+    per_block = -(-plan.shared_bytes // device.shared_unit) * device.shared_unit + device.shared_reserved_per_block
+    return min(
+        device.max_blocks_per_sm,
+        device.max_threads_per_sm // threads,
+        warps * WARP_SIZE // threads,
+        device.shared_per_sm // per_block,
+    )
+
+
+def registers(plan: Plan, device: Device) -> Registers:
+    """Plan and a device's register file -> bounds on the registers of one thread."""
     fragments = sum(each.fragment.slots * each.fragment.vectors * each.fragment.vector for each in plan.operands)
     staging = sum(
         each.copy.element_x.size * each.copy.element_k.size
         for each in plan.operands
         if each.copy.atom.through_registers
     )
-    warps = plan.threads.threads // WARP_SIZE * plan.schedule.min_blocks
-    per_warp = device.registers_per_sm // device.partitions // -(-warps // device.partitions)
-    per_warp -= per_warp % device.register_unit
     return Registers(
         accumulators=plan.tile.value_mode[0].size * plan.tile.value_mode[1].size,
         fragments=fragments,
         staging=staging,
-        cap=min(device.registers_per_thread, per_warp // WARP_SIZE),
+        cap=register_cap(plan.threads.threads, plan.schedule.min_blocks, device),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from layoutgen.algebra import Layout, complement, composition, first_collision, make_layout, right_inverse
+from layoutgen.algebra import Layout, composition, first_collision, make_layout, right_inverse
 from layoutgen.errors import PlanError
 from layoutgen.hw.atoms import COPY_ATOMS
 from layoutgen.plan.model import Access, Copy, Shared
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, in_vectors, vector_width
-from layoutgen.plan.tile import composing, join, numbers, require_inside
+from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, in_vectors, vector_width, write_default
+from layoutgen.plan.tile import Level, composing, divide, join, largest_divisor, numbers, renumbered
 from layoutgen.spec import Spec, Tiler
 
 TRANSPOSE_K = 8  # a 32-byte sector holds eight words of a k-contiguous row
@@ -17,14 +17,9 @@ DEFAULT_ATOM = "cp.async"
 GlobalMode = Literal["x", "k"]
 
 
-def _divisor(number: int, limit: int) -> int:
-    """The largest divisor of `number` that is at most `limit`; both are at least 1."""
-    return next(d for d in range(min(number, limit), 0, -1) if number % d == 0)
-
-
 def default_values(tile: tuple[int, int], global_mode: GlobalMode, shared_mode: GlobalMode, vector: int) -> Tiler:
     """The run of one thread's elements per mode: up to `vector` where the contiguous modes agree, else a single one."""
-    along = {mode: _divisor(extent, vector) for mode, extent in zip("xk", tile, strict=True)}
+    along = {mode: largest_divisor(extent, vector) for mode, extent in zip("xk", tile, strict=True)}
     return tuple(Layout(along[mode] if mode == global_mode == shared_mode else 1, 1) for mode in "xk")
 
 
@@ -36,38 +31,28 @@ def default_threads(left: tuple[int, int], global_mode: GlobalMode, shared_mode:
     """
     left_x, left_k = left
     if global_mode == "x":
-        along = _divisor(left_x, threads)
-        return Layout((along, _divisor(left_k, threads // along)), (1, along))
-    along = _divisor(left_k, threads if shared_mode == "k" else min(TRANSPOSE_K, threads))
-    return Layout((_divisor(left_x, threads // along), along), (along, 1))
+        along = largest_divisor(left_x, threads)
+        return Layout((along, largest_divisor(left_k, threads // along)), (1, along))
+    along = largest_divisor(left_k, threads if shared_mode == "k" else min(TRANSPOSE_K, threads))
+    return Layout((largest_divisor(left_x, threads // along), along), (along, 1))
 
 
 def _partition(spec: Spec, key: str, letter: str, extent: int, values: Layout, threads: int) -> tuple[Layout, Layout]:
     """One mode of the tile -> (thread position -> coordinate, element -> coordinate relative to the first)."""
-    where = spec.where(f"{key}.values")
-    require_inside(f"a copy's values in {letter}", values, "tile", extent, where)
+    element_level, thread_level = (
+        Level(f"{key}.{each} in {letter}", spec.where(f"{key}.{each}")) for each in ("values", "threads")
+    )
+    element_level.require_inside(values, "tile", extent)
     if (twice := first_collision(values)) is not None:
         raise PlanError(
-            f"a copy's values must differ in {letter}",
+            f"{element_level.name} must differ",
             got=f"{values}: values {twice[0]} and {twice[1]} are both at {values(twice[0])}",
             allowed="strides that step past what smaller strides reach",
-            fix=f"write {values.size} for a run of {values.size} in {letter}",
-            where=where,
+            fix=f"write {largest_divisor(extent, values.size)} for a run in {letter}",
+            where=element_level.where,
         )
-    with composing(f"a copy's values must leave whole positions over in {letter}", where):
-        rest = complement(values, extent)
-    where = spec.where(f"{key}.threads")
-    if rest.size % threads:
-        raise PlanError(
-            f"a copy's threads must divide the positions that its values leave over in {letter}",
-            got=f"{threads} threads over {rest.size} positions",
-            allowed=f"a divisor of {rest.size}",
-            fix=f"use a divisor of {rest.size} threads in {letter}, or change {key}.values",
-            where=where,
-        )
-    with composing(f"a copy's threads must fall on whole modes of the positions left over in {letter}", where):
-        repeat = composition(rest, Layout(rest.size // threads, threads))
-        return composition(rest, Layout(threads, 1)), join(values, repeat)
+    first, repeat = divide(values, extent, threads, element_level, thread_level)
+    return first, join(values, repeat)
 
 
 def plan_copy(
@@ -103,12 +88,20 @@ def plan_copy(
     if layout is None:
         left = (max(1, extent // values[0].size), max(1, block_k // values[1].size))
         layout = default_threads(left, global_mode, shared_mode, threads)
-    if not numbers(layout, layout.size) or layout.size > threads:
+    if layout.size > threads:
         raise PlanError(
-            "a copy's threads must number their positions 0, 1, .. once each, and be threads of the block",
-            got=f"{layout}: {layout.size} positions, offsets up to {layout.cosize - 1}",
-            allowed=f"at most {threads} positions, each offset once",
-            fix=f"leave {key}.threads out for the default, or give each mode the stride that the modes inside it fill",
+            f"{key}.threads must be threads of the block",
+            got=f"{layout}: {layout.size} threads",
+            allowed=f"at most {threads}",
+            fix=f"use fewer threads in a mode, or leave {key}.threads out for the planner's choice",
+            where=spec.where(f"{key}.threads"),
+        )
+    if not numbers(layout, layout.size):
+        raise PlanError(
+            f"{key}.threads must number their positions 0 .. {layout.size - 1}, each once",
+            got=layout,
+            allowed=f"{layout.size} positions with offsets 0 .. {layout.size - 1}",
+            fix=f"write {key}.threads: {renumbered(layout)}",
             where=spec.where(f"{key}.threads"),
         )
     letter = "m" if operand == "a" else "n"
@@ -117,11 +110,12 @@ def plan_copy(
 
     storage_x, storage_k, stage = shared.layout
     rule = f"an address in shared.{operand} must be the thread's base plus a step of its copy"
-    with composing(rule, spec.where(f"shared.{operand}")):
+    with composing(rule, spec.where(f"shared.{operand}"), write_default(operand, extent, block_k)):
         base_x, step_x = composition(storage_x, make_layout(at_x, element_x))
         base_k, step_k = composition(storage_k, make_layout(at_k, element_k))
     inverse = right_inverse(layout)
-    with composing("a copy's threads must walk whole modes of the positions they take", spec.where(f"{key}.threads")):
+    rule = f"{key}.threads must walk whole modes of the positions they take"
+    with composing(rule, spec.where(f"{key}.threads"), f"give each mode of {layout} one extent and stride"):
         thread_x = composition(make_layout(at_x, Layout(at_k.size, 0)), inverse)
         thread_k = composition(make_layout(Layout(at_x.size, 0), at_k), inverse)
         base = composition(make_layout(base_x, base_k), inverse)

@@ -35,10 +35,10 @@ def plan_variants(spec: Spec) -> tuple[Plan, ...]:
     """
     if not 2 <= spec.shared.stages <= MAX_STAGES:
         raise PlanError(
-            "a pipelined mainloop has at least two stages of shared memory",
+            f"a pipelined mainloop has 2 to {MAX_STAGES} stages of shared memory",
             got=spec.shared.stages,
             allowed=f"2 .. {MAX_STAGES}",
-            fix="set shared.stages: 2",
+            fix=f"write shared.stages: {min(max(spec.shared.stages, 2), MAX_STAGES)}",
             where=spec.where("shared.stages"),
         )
     tile = compose_tile(spec)

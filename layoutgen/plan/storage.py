@@ -22,6 +22,11 @@ def default_shared(extent: int, block_k: int) -> Layout:
     return Layout((extent, block_k), (1, -(-extent // PAD) * PAD + PAD))
 
 
+def write_default(operand: str, extent: int, block_k: int) -> str:
+    """The edit that mends any shared layout."""
+    return f"write shared.{operand}: {default_shared(extent, block_k)}"
+
+
 def place_shared(spec: Spec, operand: Literal["a", "b"], extent: int) -> Shared:
     """(x, k) of the spec -> (x, k, stage), each stage starting on a 16-byte boundary.
 
@@ -35,7 +40,7 @@ def place_shared(spec: Spec, operand: Literal["a", "b"], extent: int) -> Shared:
             f"shared.{operand} must be a layout of the ({'m' if operand == 'a' else 'n'}, k) tile",
             got=f"{one}, of ({one[0].size}, {one[1].size}) elements",
             allowed=f"({extent}, {block_k}) elements",
-            fix=f"write {default_shared(extent, block_k)}",
+            fix=write_default(operand, extent, block_k),
             where=spec.where(f"shared.{operand}"),
         )
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
@@ -75,7 +80,8 @@ def plan_fragment(
     """
     storage_x, storage_k, stage = shared.layout
     rule = f"an address in shared.{operand} must be the thread's base plus a step of its values"
-    with composing(rule, spec.where(f"shared.{operand}")):
+    fix = write_default(operand, storage_x.size, storage_k.size)
+    with composing(rule, spec.where(f"shared.{operand}"), fix):
         base, pieces = composition(storage_x, make_layout(thread, value))
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
     width = vector_width(pieces, (base, storage_k, stage), VECTOR_BYTES // itemsize)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from layoutgen.algebra import Layout, coalesce, complement, composition, make_layout, right_inverse
+from layoutgen.algebra import Layout, coalesce, complement, composition, first_collision, make_layout, right_inverse
+from layoutgen.algebra.int_tuple import unflatten
 from layoutgen.errors import LayoutError, PlanError, Where
 from layoutgen.plan.model import CTile, ThreadMap
 from layoutgen.spec import Spec
@@ -20,13 +21,12 @@ WARP_SIZE = 32
 
 
 @contextmanager
-def composing(rule: str, where: Where) -> Iterator[None]:
-    """Raise a LayoutError from inside as a PlanError: `rule` says which levels of the spec must compose, and where."""
+def composing(rule: str, where: Where, fix: str) -> Iterator[None]:
+    """Raise a LayoutError from inside as a PlanError that says which levels of the spec must compose, and where."""
     try:
         yield
     except LayoutError as error:
-        got = f"{error.got} ({error.rule})"
-        raise PlanError(rule, got=got, allowed=error.allowed, fix=error.fix, where=where) from error
+        raise PlanError(rule, got=error.got, allowed=error.allowed, fix=fix, where=where) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,15 @@ def numbers(layout: Layout, count: int) -> bool:
     return right_inverse(layout).size == layout.size == count
 
 
+def renumbered(layout: Layout) -> Layout:
+    """The same shape with strides in the same order, made to number 0, 1, .. without holes or repeats."""
+    strides, reached = [0] * len(layout.flat_shape), 1
+    for index in sorted(range(len(strides)), key=lambda i: (layout.flat_stride[i], i)):
+        strides[index] = reached
+        reached *= layout.flat_shape[index]
+    return Layout(layout.shape, unflatten(iter(strides), layout.shape))
+
+
 def join(*layouts: Layout) -> Layout:
     """One-dimensional layouts -> (i, j, ..) -> the sum of their offsets, coalesced; i runs fastest."""
     return coalesce(make_layout(*layouts))
@@ -64,31 +73,60 @@ def leftover(tile: Layout, extent: int) -> Layout:
         return Layout(max(1, extent // tile.cosize), tile.cosize)
 
 
-def _take(layout: Layout, count: int, what: str, where: Where) -> tuple[Layout, Layout]:
-    """Split a one-dimensional layout into its first `count` positions and the repetitions of them."""
-    total = layout.size
-    if total % count:
-        raise PlanError(
-            f"the {what} must divide the positions that the levels inside leave over",
-            got=f"{count} over {total} positions",
-            allowed=f"a divisor of {total}",
-            fix=f"use a divisor of {total} {what}, or change the tile that they repeat",
-            where=where,
-        )
-    with composing(f"the {what} must fall on whole modes of the positions left over ({layout})", where):
-        return composition(layout, Layout(count, 1)), composition(layout, Layout(total // count, count))
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the spec as messages name it: "the values in m", and the key it stands at."""
+
+    name: str
+    where: Where
+
+    def require_inside(self, layout: Layout, tile: str, extent: int) -> None:
+        """Raise PlanError unless `layout` stays within [0, extent) and has no more indices than that."""
+        if max(layout.cosize, layout.size) > extent:
+            raise PlanError(
+                f"{self.name} must lie within the {tile}",
+                got=f"{layout}: {layout.size} positions up to {layout.cosize - 1}",
+                allowed=f"{extent} positions up to {extent - 1}",
+                fix=f"reach at most {extent - 1} with at most {extent} positions, or make the {tile} larger",
+                where=self.where,
+            )
 
 
-def require_inside(what: str, layout: Layout, tile: str, extent: int, where: Where) -> None:
-    """Raise PlanError unless `layout` stays within [0, extent) and has no more indices than that."""
-    if max(layout.cosize, layout.size) > extent:
+def largest_divisor(number: int, limit: int) -> int:
+    """The largest divisor of `number` that is at most `limit`; both are at least 1."""
+    return next(d for d in range(min(number, limit), 0, -1) if number % d == 0)
+
+
+def divide(tile: Layout, extent: int, count: int, inner: Level, outer: Level) -> tuple[Layout, Layout]:
+    """Split what `tile` leaves over of [0, extent) into the first `count` positions and the repetitions of them.
+
+    inner: the level that `tile` is; outer: the level of which `count` stand side by side.
+    Raises PlanError where `count` does not divide the positions left over, or splits a mode of them.
+    """
+    rest = leftover(tile, extent)
+    if rest.size % count:
+        if not numbers(make_layout(tile, rest), extent):
+            twice = first_collision(tile)
+            raise PlanError(
+                f"{inner.name} must tile {extent} positions",
+                got=f"{tile}, which does not repeat to {extent}"
+                if twice is None
+                else f"{tile}: {twice[0]} and {twice[1]} are both at {tile(twice[0])}",
+                allowed="a layout whose repetitions hold each position once",
+                fix=f"use a divisor of {extent}, or strides that step over what smaller strides fill, as (4,2):(1,16)",
+                where=inner.where,
+            )
+        fewer = largest_divisor(rest.size, count)
         raise PlanError(
-            f"{what} must lie within the {tile}",
-            got=f"{layout}: {layout.size} positions up to {layout.cosize - 1}",
-            allowed=f"{extent} positions up to {extent - 1}",
-            fix="use smaller extents or strides here, or a larger tile around it",
-            where=where,
+            f"{outer.name} must divide the positions left over by {inner.name}",
+            got=f"{count} over {rest.size}",
+            allowed=f"a divisor of {rest.size}",
+            fix=f"let {outer.name} be {fewer}" + ("" if fewer == rest.size else f", or another divisor of {rest.size}"),
+            where=outer.where,
         )
+    rule = f"{outer.name} must take whole modes of the positions left over by {inner.name}"
+    with composing(rule, outer.where, f"use a count that divides the modes of {rest}"):
+        return composition(rest, Layout(count, 1)), composition(rest, Layout(rest.size // count, count))
 
 
 def warp_tile(spec: Spec, mode: int) -> Layout:
@@ -111,14 +149,19 @@ def warp_tile(spec: Spec, mode: int) -> Layout:
 
 
 def _divide(spec: Spec, mode: int) -> _ModeTiling:
-    letter, extent = "mn"[mode], spec.tiling.block[mode]
+    extent = spec.tiling.block[mode]
     tile, values = warp_tile(spec, mode), spec.tiling.values[mode]
-    require_inside(f"the warp tile in {letter}", tile, "block tile", extent, spec.where("tiling.warp"))
-    require_inside(f"a thread's values in {letter}", values, "warp tile", tile.size, spec.where("tiling.values"))
-    warps, lanes = spec.tiling.warps[mode].size, spec.tiling.lanes[mode].size
-    warp, warp_repeat = _take(leftover(tile, extent), warps, f"warps in {letter}", spec.where("tiling.warps"))
-    lane, lane_repeat = _take(leftover(values, tile.size), lanes, f"lanes in {letter}", spec.where("tiling.lanes"))
-    with composing(f"the values must compose with the warp tile in {letter}", spec.where("tiling.values")):
+
+    def level(name: str, key: str) -> Level:
+        return Level(f"the {name} in {'mn'[mode]}", spec.where(f"tiling.{key}"))
+
+    warp_level, value_level = level("warp tile", "warp"), level("values of a thread", "values")
+    warp_level.require_inside(tile, "block tile", extent)
+    value_level.require_inside(values, "warp tile", tile.size)
+    warp, warp_repeat = divide(tile, extent, spec.tiling.warps[mode].size, warp_level, level("warps", "warps"))
+    lane, lane_repeat = divide(values, tile.size, spec.tiling.lanes[mode].size, value_level, level("lanes", "lanes"))
+    rule = f"{value_level.name} must walk whole modes of the warp tile"
+    with composing(rule, value_level.where, f"use extents and strides that divide the modes of {tile}"):
         return _ModeTiling(
             warp=warp,
             lane=join(composition(tile, lane)),
@@ -142,6 +185,19 @@ def compose_tile(spec: Spec) -> CTile:
     )
 
 
+def mend_cover(spec: Spec) -> tuple[str, list[int]]:
+    """For a tile that does not cover C once: the key of the level at fault, and runs per mode that would tile.
+
+    The lanes and warps are taken to be numbered well, so that it is the warp tile or else the values.
+    """
+    tiling, warp = spec.tiling, (warp_tile(spec, 0), warp_tile(spec, 1))
+    if all(numbers(make_layout(warp[i], leftover(warp[i], tiling.block[i])), tiling.block[i]) for i in (0, 1)):
+        key, level, around, count = "tiling.values", tiling.values, (warp[0].size, warp[1].size), tiling.lanes
+    else:
+        key, level, around, count = "tiling.warp", warp, tiling.block[:2], tiling.warps
+    return key, [largest_divisor(max(1, around[i] // count[i].size), level[i].size) for i in (0, 1)]
+
+
 def map_threads(spec: Spec, tile: CTile) -> ThreadMap:
     """CTile -> thread -> (m, n).
 
@@ -153,7 +209,7 @@ def map_threads(spec: Spec, tile: CTile) -> ThreadMap:
                 f"the {key} must number their positions 0 .. {count - 1}, each once",
                 got=ids,
                 allowed=f"{count} positions with offsets 0 .. {count - 1}",
-                fix="give each mode the stride that the modes inside it fill, as in (8,4):(4,1)",
+                fix=f"write tiling.{key}: {renumbered(ids)}",
                 where=spec.where(f"tiling.{key}"),
             )
 
@@ -161,7 +217,8 @@ def map_threads(spec: Spec, tile: CTile) -> ThreadMap:
         def level(key: str, ids: Layout, positions: Layout) -> Layout:
             still = Layout(ids[1 - mode].size, 0)
             rule = f"the {key} must walk whole modes of the positions they take in {'mn'[mode]}"
-            with composing(rule, spec.where(f"tiling.{key}")):
+            fix = f"give the modes of {ids[mode]} extents that multiply to those of {positions}"
+            with composing(rule, spec.where(f"tiling.{key}"), fix):
                 by_position = make_layout(*((positions, still) if mode == 0 else (still, positions)))
                 return composition(by_position, right_inverse(ids))
 

@@ -1,0 +1,168 @@
+"""Check: limits of named devices, one finding a fault, and quick for whatever it is given."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from layoutgen.check import IllegalSpecError, Report, check, require_legal
+from layoutgen.errors import PlanError
+from layoutgen.hw import atoms
+from layoutgen.hw.devices import DEVICES
+from layoutgen.plan import copies
+from layoutgen.spec import load
+from tests.plan.drafts import Draft
+
+SPECS = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.yaml"))
+
+
+def report(device: str = "h200", **fields: object) -> Report:
+    return check(Draft(**fields).spec(), DEVICES[device])  # type: ignore[arg-type]
+
+
+def rules(found: Report) -> list[str]:
+    return [finding.rule for finding in found.findings]
+
+
+@pytest.mark.parametrize("device", ["h200", "a100-80gb", "rtx4090", "b200"])
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_the_specs_that_come_with_layoutgen_are_legal_and_nothing_is_to_be_said(path: Path, device: str) -> None:
+    found = check(load(path), DEVICES[device])
+    assert found.legal and found.findings == () and len(found.plans) == 9
+    assert require_legal(load(path), DEVICES[device]) == found
+
+
+def test_shared_memory_is_the_device_s() -> None:
+    """Three stages of 128 x 128 x 32 take 98 KB; one block may have 227 KB of an H200 and 99 KB of an RTX 4090."""
+    tile = {"block": (128, 128, 32), "values": ("8", "4")}
+    assert report("rtx4090", stages=3, **tile).legal
+    four = report("rtx4090", stages=4, **tile)
+    assert rules(four) == ["shared-memory"] and "101376 bytes on rtx4090" in four.findings[0].allowed
+    assert four.findings[0].fix == "write shared.stages: 3"
+    assert report("h200", stages=4, **tile).legal
+    two = report("rtx4090", stages=2, min_blocks=2, **tile)
+    assert rules(two) == ["min-blocks"] and two.findings[0].fix == "write schedule.min_blocks: 1"
+
+
+def test_the_last_byte_of_shared_memory() -> None:
+    """Rows of A as far apart as one block of an H200 has room for, and four words more."""
+    b = 2 * (68 * 8 - 4) * 4
+    stage = (DEVICES["h200"].shared_per_block - b) // 2 // 16 * 4
+    row = (stage - 64) // 7
+    assert report(shared_a=f"(64,8):(1,{row})").legal
+    assert rules(report(shared_a=f"(64,8):(1,{row + 4})")) == ["shared-memory"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "device", "legal"),
+    [
+        ("sm_80", "a100-40gb", True), ("sm_86", "a100-40gb", False), ("sm_86", "rtx4090", True),
+        ("sm_90", "h200", True), ("sm_90a", "h200", True), ("sm_100", "h200", False),
+        ("sm_90", "b200", True), ("sm_90a", "b200", False), ("sm_100a", "b200", True), ("sm_120", "b200", False),
+    ],
+)  # fmt: skip
+def test_architectures(arch: str, device: str, legal: bool) -> None:
+    found = report(device, arch=arch)
+    assert found.legal is legal and rules(found) == ([] if legal else ["arch"])
+
+
+def test_an_atom_that_is_newer_than_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = replace(atoms.CP_ASYNC, arch="sm_100")
+    monkeypatch.setitem(copies.COPY_ATOMS, "cp.async", newer)
+    found = report(copy_a="{atom: cp.async}", copy_b="{atom: ldg.sts}", arch="sm_90")
+    assert rules(found) == ["atom"] and found.findings[0].fix == "write arch: sm_100"
+
+
+def test_several_faults_are_found_at_once_in_the_order_of_their_lines() -> None:
+    found = report(arch="sm_120", lanes="(8,4):(4,2)", warps="(16,8):(8,1)")
+    lines = [finding.where.line for finding in found.findings]
+    assert set(rules(found)) == {"arch", "lanes", "threads"} and lines == sorted(lines, key=lambda line: line or 0)
+
+
+def test_a_group_may_be_larger_than_any_grid() -> None:
+    assert report(group=1 << 20).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"block": (100000, 100000, 8)}, "shared-memory"),
+        ({"block": (1 << 20, 1 << 20, 1 << 20)}, "shared-memory"),
+        ({"block": (16384, 32, 1), "warps": "1:0", "lanes": "(1,32):(0,1)", "values": ("16384:0", "1")}, "registers"),
+        ({"block": (16384, 32, 1), "warps": "1:0", "lanes": "(1,32):(0,1)", "values": ("16384", "1")}, "registers"),
+        ({"lanes": "(1048576,1048576):(1,1048576)"}, "lanes"),
+        ({"warps": "(1048576,1048576):(0,0)"}, "threads"),
+        ({"values": ("(1048576,1048576):(0,0)", "4")}, "compose"),
+        ({"warp": ("(1048576,1048576):(0,0)", "32")}, "compose"),
+        ({"shared_a": "(1048576,1048576):(1,1048576)"}, "compose"),
+        ({"copy_a": "{atom: cp.async, threads: (1048576,1048576):(0,1)}"}, "compose"),
+        ({"copy_a": "{atom: cp.async, values: <(1048576,1048576):(0,0), 1>}"}, "compose"),
+        ({"block": (64, 64, 3000), "shared_a": "(64,3000):(1,1048576)"}, "shared-memory"),
+        ({"stages": 1 << 20}, "shared-memory"),
+        ({"min_blocks": 1 << 20}, "min-blocks"),
+    ],
+)
+def test_the_absurd_is_refused_at_once(fields: dict[str, object], rule: str) -> None:
+    before = process_time()
+    assert rules(report(**fields)) == [rule]
+    assert process_time() - before < 0.3
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_a_check_takes_a_tenth_of_its_half_second(path: Path) -> None:
+    spec = load(path)
+    times = []
+    for _ in range(3):
+        before = process_time()
+        check(spec, DEVICES["h200"])
+        times.append(process_time() - before)
+    assert min(times) < 0.05
+
+
+def test_a_block_of_the_most_threads_and_values_is_checked_in_time() -> None:
+    before = process_time()
+    found = report(block=(512, 256, 4), warps="(4,8):(8,1)", lanes="(8,4):(4,1)", values=("4", "4"))
+    assert found.plans and found.registers is not None and found.registers.accumulators == 128
+    assert process_time() - before < 0.5
+
+
+def test_an_illegal_spec_as_an_error() -> None:
+    with pytest.raises(IllegalSpecError, match="lanes") as caught:
+        require_legal(Draft(lanes="(8,8):(8,1)").spec(), DEVICES["h200"])
+    assert isinstance(caught.value, PlanError) and not caught.value.report.legal
+    assert "draft is not legal on h200" in str(caught.value)
+
+
+def test_a_report_as_json() -> None:
+    good = json.loads(json.dumps(report(min_blocks=8).to_json()))
+    assert good["legal"] and good["threads"] == 128 and good["shared_bytes"] == 8640 and len(good["variants"]) == 9
+    assert good["registers"] == {"accumulators": 32, "fragments": 24, "staging": 0, "cap": 64, "minimum": 56}
+    assert good["instructions"]["ld.shared.16B"] == 27
+    assert [each["rule"] for each in good["findings"]] == ["spills"]
+    bad = json.loads(json.dumps(report(lanes="(8,8):(8,1)").to_json()))
+    assert not bad["legal"] and bad["variants"] == [] and bad["registers"] is None
+    (finding,) = bad["findings"]
+    assert finding["where"] == "draft.yaml:8" and finding["severity"] == "error" and finding["rule"] == "lanes"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"shared_a": "(64,8):(1,66)"}, ["narrow-loads"]),
+        ({"shared_a": "(64,8):(1,68)"}, []),
+        ({"values": ("2", "4"), "shared_a": "(64,8):(1,66)"}, []),  # runs of two want no more
+        ({"shared_a": "(64,8):(8,1)", "values": ("1", "4")}, []),
+        ({"copy_a": "{atom: ldg.sts, values: [1, 4]}"}, []),  # four words are loaded at once, and stored one by one
+        ({"copy_a": "{atom: cp.async, values: [4, 1]}"}, []),  # a run of m, across A's contiguous mode
+        ({"copy_b": "{atom: cp.async, threads: (16,8):(1,16), values: <4:16, 1>}"}, []),
+        ({"copy_b": "{atom: ldg.sts, threads: (16,8):(1,16), values: [4, 1]}"}, []),
+        ({"block": (64, 64, 1)}, ["odd-k"]),
+    ],
+)
+def test_advice(fields: dict[str, object], expected: list[str]) -> None:
+    found = report(**fields)
+    assert found.legal and rules(found) == expected

@@ -1,0 +1,170 @@
+"""Plans of the specs that come with layoutgen and of random ones, proved by brute force; and that a plan is a value."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+
+from layoutgen.algebra import Layout
+from layoutgen.errors import PlanError
+from layoutgen.plan import Plan, plan
+from layoutgen.spec import load
+from tests.plan.drafts import Draft, draft, drafts, of_spec
+from tests.plan.naive import owned, repetitions
+from tests.plan.proofs import prove
+
+SPECS = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.yaml"))
+VARIANTS = [f"a{a}_b{b}_{n}B" for n in (16, 4) for a in "km" for b in "nk"]
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_plans_of_a_spec_that_comes_with_layoutgen(path: Path) -> None:
+    text = of_spec(load(path))
+    owner = owned(text)
+    for each in plan(load(path)):
+        prove(each, text, owner)
+
+
+@settings(max_examples=250)
+@given(drafts())
+def test_plans_of_random_specs_are_right_or_refused(text: Draft) -> None:
+    spec = text.spec()
+    try:
+        plans = plan(spec)
+    except PlanError as error:
+        event(f"refused: {error.rule}")
+        assert error.where is not None and error.where.line is not None and error.got and error.fix
+        return
+    owner = owned(text)
+    for each in plans:
+        prove(each, text, owner)
+
+
+def test_few_of_the_random_specs_are_refused() -> None:
+    """So that the proofs above have something to prove."""
+    planned = vectors = 0
+    for seed in range(150):
+        try:
+            plans = plan(draft(Random(seed).choice).spec())
+        except PlanError:
+            continue
+        planned += 1
+        vectors += any(o.copy.read_vector > 1 and o.fragment.vector > 1 for o in plans[0].operands)
+    assert planned > 110 and vectors > 15
+
+
+def test_values_that_are_left_out_and_values_without_threads() -> None:
+    text = Draft(contiguous=("k", "n"), shared_a="(64,8):(12,1)", copy_a="{atom: cp.async, values: [1, 4]}")
+    a = plan(text.spec())[0].a.copy
+    assert (a.element_x.size, a.element_k.size, a.participants, a.read_vector) == (1, 4, 128, 4)
+    text = Draft(copy_b="{atom: cp.async, threads: (16,8):(1,16)}")
+    b = plan(text.spec())[0].b.copy
+    assert (b.participants, b.element_x.size, b.element_k.size, b.write_vector) == (128, 4, 1, 4)
+
+
+def test_only_the_primary_variant_takes_the_copies_as_given() -> None:
+    text = Draft(copy_a="{atom: ldg.sts, threads: (32,4):(4,1), values: [2, 1]}")
+    plans = plan(text.spec())
+    assert plans[0].a.copy.thread_x.offsets()[:8].tolist() == [0, 0, 0, 0, 2, 2, 2, 2]
+    assert all(each.a.copy.atom.name == "ldg.sts" and each.b.copy.atom.name == "cp.async" for each in plans)
+    assert all(each.a.copy != plans[0].a.copy for each in plans[1:])
+
+
+@pytest.mark.parametrize("own", ["kn", "kk", "mn", "mk"])
+def test_variants(own: str) -> None:
+    plans = plan(Draft(contiguous=(own[0], own[1])).spec())
+    assert plans[0].variant == f"a{own[0]}_b{own[1]}_16B"
+    assert sorted(p.variant for p in plans) == sorted([*VARIANTS, "any"])
+    assert [p.cost for p in plans] == list(range(9)) and plans[-1].variant == "any"
+    assert [p.variant.split("_")[-1] for p in plans[:-1]] == ["16B"] * 4 + ["4B"] * 4
+    for each in plans:
+        needs = (each.requirements.a, each.requirements.b)
+        if each.variant == "any":
+            assert all((need.contiguous, need.align) == (None, 4) for need in needs)
+        else:
+            assert [need.contiguous for need in needs] == [each.variant[1], each.variant[4]]
+
+
+def test_a_transposing_copy_reads_whole_sectors() -> None:
+    """k-contiguous A into m-contiguous shared memory: eight neighbouring threads read eight neighbouring words."""
+    copy = plan(Draft(block=(64, 64, 16)).spec())[0].a.copy
+    assert copy.thread_k.offsets()[:8].tolist() == list(range(8)) and not copy.thread_x.offsets()[:8].any()
+    banks = (copy.write.base.offsets()[:32]) % 32
+    assert np.unique(banks).size == 32
+
+
+def test_fragments_have_one_slot_for_an_odd_number_of_k() -> None:
+    assert [plan(Draft(block=(64, 64, k)).spec())[0].a.fragment.slots for k in (1, 2, 7, 8)] == [1, 2, 1, 2]
+
+
+def test_plans_are_deterministic_values() -> None:
+    for path in SPECS:
+        first, second = plan(load(path)), plan(load(path))
+        assert first == second and first is not second
+        assert [hash(each) for each in first] == [hash(each) for each in second]
+        assert len({hash(each) for each in first}) == len(first)
+
+
+def test_a_plan_is_frozen_to_its_leaves() -> None:
+    def walk(value: Any) -> None:
+        if is_dataclass(value):
+            for field in fields(value):
+                with pytest.raises(FrozenInstanceError):
+                    setattr(value, field.name, None)
+                walk(getattr(value, field.name))
+        elif isinstance(value, (tuple, frozenset)):
+            for item in value:
+                walk(item)
+        else:
+            assert value is None or isinstance(value, (str, int, Layout)), type(value)
+
+    plans: tuple[Plan, ...] = plan(load(SPECS[0]))
+    walk(plans)
+
+
+def test_the_naive_repetitions() -> None:
+    assert repetitions([0, 1, 4, 5], 16) == [0, 2, 8, 10]
+    assert repetitions([0, 3], 7) == [0, 1, 2]  # 6 is left alone
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "rule"),
+    [
+        ({"lanes": "(8,4):(4,2)"}, "lanes:", "number their positions 0 .. 31"),
+        ({"lanes": "(8,8):(8,1)"}, "lanes:", "number their positions 0 .. 31"),
+        ({"warps": "(2,2):(1,1)"}, "warps:", "number their positions 0 .. 3"),
+        ({"warps": "(3,1):(1,3)"}, "warps:", "the warps must divide the block tile in m"),
+        ({"lanes": "(1,32):(32,1)"}, "lanes:", "the lanes in n must divide"),
+        ({"values": ("128", "4")}, "values:", "must lie within the warp tile"),
+        ({"values": ("(4,4):(1,0)", "4"), "block": (16, 64, 8)}, "values:", "must lie within the warp tile"),
+        ({"warp": ("128", "32")}, "warp:", "the warp tile in m must lie within the block tile"),
+        ({"shared_a": "(64,4):(1,64)"}, "  a: (64", "shared.a must be a layout of the (m, k) tile"),
+        ({"shared_b": "((6,11),8):((1,8),88)"}, "  b: (", "shared.b must be a layout of the (n, k) tile"),
+        ({"shared_a": "((2,32),8):((300,1),32)"}, "  a: (", None),
+        ({"stages": 1}, "stages:", "2 to 8 stages"),
+        ({"stages": 9}, "stages:", "2 to 8 stages"),
+        ({"copy_a": "{atom: cp.async, threads: (256,1):(1,0)}"}, "  a: {", "be threads of the block"),
+        ({"copy_a": "{atom: cp.async, threads: (8,8):(8,2)}"}, "  a: {", "number their positions"),
+        ({"copy_a": "{atom: cp.async, threads: ((2,2),2):((1,1),5)}"}, "  a: {", "number their positions"),
+        ({"copy_a": "{atom: cp.async, threads: (3,1):(1,0)}"}, "  a: {", "must divide the positions"),
+        ({"copy_a": "{atom: cp.async, values: [1, 16]}"}, "  a: {", "must lie within the tile"),
+        ({"copy_a": "{atom: cp.async, values: <(4,2):(1,2), 1>}"}, "  a: {", "copies.a.values in m must differ"),
+        ({"copy_a": "{atom: cp.async, values: <4:0, 1>}"}, "  a: {", "copies.a.values in m must differ"),
+    ],
+)
+def test_what_does_not_compose_is_refused_where_it_stands(change: dict[str, Any], key: str, rule: str | None) -> None:
+    text = Draft(**change)
+    if rule is None:  # legal, if odd
+        prove(plan(text.spec())[0], text, owned(text))
+        return
+    with pytest.raises(PlanError, match=rule.replace("(", r"\(").replace(")", r"\)")) as caught:
+        plan(text.spec())
+    line = next(i for i, each in enumerate(text.text().splitlines(), 1) if key in each)
+    assert caught.value.where is not None and caught.value.where.line == line
+    assert caught.value.got and caught.value.fix
