@@ -61,7 +61,7 @@ def mergeable(ops: Sequence[object], start: int, limit: int) -> int:
     written: set[int] = set()
     for n in range(min(limit, len(ops) - start)):
         op = ops[start + n]
-        if not isinstance(op, Alu) or op.key != first.key or op.ins.guard is not None or op.target.row in written:
+        if not isinstance(op, Alu) or op.key != first.key or op.ins.guard is not None:
             return n
         width = op.target.width
         if any(s.row in written and s.width == width for s in op.sources):

@@ -71,11 +71,24 @@ class Barriers:
         everyone = np.logical_and.reduce(here | ~live, (0, 2))
         came = whole_warps.sum(0) * 32 + arrived
         done = here.any((0, 2)) & np.where(expected == 0, everyone, came >= expected)
+        crowded = np.flatnonzero(done & (expected != 0) & (came > expected))
+        if crowded.size:
+            raise self._crowded(here, int(crowded[0]), int(came[crowded[0]]))
         arrived[done] = 0
         if batch.races is not None and done.any():
             batch.races.synchronised(done, bool(everyone[done].all()))
         freed: Array = here & done[None, :, None]
         return freed
+
+    def _crowded(self, here: Array, block: int, came: int) -> SimError:
+        warp, lane = np.argwhere(here[:, block])[0].tolist()
+        barrier = self._at(int(self.batch.place[warp, block, lane]))
+        assert barrier is not None
+        return SimError(
+            "a barrier is reached by as many threads as it takes",
+            got=f"{came} threads of {self.batch.block_name(block)} came to {barrier.ins}",
+            where=self.batch.program.kernel.where(barrier.ins),
+        )
 
     def _check_aligned(self, here: Array, live: Array) -> None:
         """bar.sync takes whole warps: as nothing else can run, lanes of the warp that are elsewhere never come."""

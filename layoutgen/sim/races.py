@@ -114,14 +114,17 @@ class Races:
                 raise self._race(frame, ins, word, thread, bad, last)
 
     def _read(self, word: Array, epoch: Array, thread: Array, ins: int) -> None:
-        """Lanes come in order of threads, and where an index repeats numpy keeps the last value assigned."""
-        for last, first in ((self.last_reader, False), (self.first_reader, True)):
-            known = last.epoch[word] == epoch
-            before = known & ((last.thread[word] < thread) if first else (last.thread[word] > thread))
-            who = np.where(before, last.thread[word], thread)
-            what = np.where(before, last.ins[word], ins)
-            order = slice(None, None, -1) if first else slice(None)
-            last.put(word[order], epoch[order], who[order], what[order])
+        """Lanes come in order of threads, and of values assigned to one index numpy keeps the last.
+
+        Raveling copies the reversed arrays: numpy is free to walk a view of negative strides backwards.
+        """
+        when = np.broadcast_to(epoch, word.shape)
+        for last, step in ((self.last_reader, 1), (self.first_reader, -1)):
+            beyond = last.thread[word] < thread if step < 0 else last.thread[word] > thread
+            kept = (last.epoch[word] == epoch) & beyond
+            who = np.where(kept, last.thread[word], thread)
+            what = np.where(kept, last.ins[word], ins)
+            last.put(*(x[::step].ravel() for x in (word, when, who, what)))
 
     def _race(self, frame: Frame, ins: Instruction, word: Array, thread: Array, bad: Array, last: _Last) -> SimError:
         kernel = self.batch.program.kernel

@@ -80,6 +80,14 @@ def test_bytes_beyond_the_source_size_are_zeros(landing: Landing) -> None:
     assert report.by_class()["cp.async", 16].sectors == 16  # threads 0 and 17 read nothing, but share their sectors
 
 
+@pytest.mark.parametrize("landing", LANDINGS)
+def test_a_short_read_stays_inside_its_buffer_to_the_last_byte(landing: Landing) -> None:
+    body = "mov.u32 %r3, 7;\ncp.async.cg.shared.global [%r2], [%d4], 16, %r3;\ncp.async.wait_all;\n"
+    copy(body, landing, src=np.zeros(31 * 16 + 7, np.uint8))
+    with pytest.raises(SimError, match=r"stays inside its buffer[\s\S]*thread \(31,0,0\)"):
+        copy(body, landing, src=np.zeros(31 * 16 + 6, np.uint8))
+
+
 @pytest.mark.parametrize("operand, reads", [("%p1", lambda t: t >= 7), ("!%p1", lambda t: t < 7)])
 def test_the_ignore_predicate_writes_zeros(operand: str, reads: object) -> None:
     body = f"setp.lt.u32 %p1, %r0, 7;\ncp.async.cg.shared.global [%r2], [%d4], 16, {operand};\ncp.async.wait_all;\n"

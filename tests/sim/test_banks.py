@@ -65,7 +65,7 @@ def test_inactive_lanes_take_no_bank_and_keep_no_phases_apart() -> None:
     assert one(LANE * 128, 4, active=half) == 16
     assert one(LANE * 16, 16, active=half) == 2
     even = (LANE % 2 == 0).reshape(1, 32)
-    assert one(LANE // 2 * 8, 8, active=even) == 1
+    assert one(np.where(LANE % 2, 8000, LANE // 2 * 8), 8, active=even) == 1
     assert one(LANE * 8, 4, active=(LANE == 3).reshape(1, 32)) == 1
 
 
@@ -95,6 +95,15 @@ def test_wavefronts_bank_by_bank(size: int, units: list[int], on: list[bool]) ->
 def test_sectors_are_distinct_pieces_of_32_bytes(addresses: list[int], on: list[bool]) -> None:
     got = sectors(np.array([addresses]), np.array([on]))[0]
     assert got == len({a // 32 for a, o in zip(addresses, on, strict=True) if o})
+
+
+def test_the_same_addresses_of_other_lanes_are_another_pattern() -> None:
+    ins = Instruction(0, "ld.shared.u32", (), None, False, "", 1, None)
+    meter, address = Meter(), (LANE * 128).astype(np.uint32)
+    for lanes, passes in ((LANE < 4, 4), (LANE < 9, 9), (LANE % 2 == 0, 16)):
+        before = meter.traffic[0].wavefronts
+        meter.shared(ins, address, Active(lanes, lanes), 4, True)
+        assert meter.traffic[0].wavefronts - before == passes
 
 
 @given(

@@ -219,6 +219,14 @@ def test_a_shuffle_waits_for_lanes_that_come_later() -> None:
     assert got.tolist() == [*(i + 16 + 50 for i in range(16)), *range(16)]
 
 
+def test_a_shuffle_from_a_lane_that_has_left_reads_poison() -> None:
+    body = (
+        "setp.ge.u32 %p0, %r0, 20;\n@%p0 exit;\nmov.u32 %r1, 5;\nshfl.sync.down.b32 %r2, %r1, 4, 31, 0xfffff;\n"
+        "st.global.u32 [%d0], %r2;"
+    )
+    assert run(kernel(body))[0].tolist() == [5] * 16 + [0xFFFFFFFF] * 16
+
+
 def test_votes_count_the_lanes_that_take_part() -> None:
     body = (
         "setp.ge.u32 %p0, %r0, 24;\n@%p0 ret;\nand.b32 %r1, %r0, 1;\nsetp.eq.u32 %p1, %r1, 1;\nvote.sync.ballot.b32"

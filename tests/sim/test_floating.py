@@ -82,12 +82,15 @@ def test_fma_cases_that_double_rounding_gets_wrong() -> None:
         (np.float32(2**-75), np.float32(2**-75), np.float32(2**-149)),
         (np.float32(2**-75 - 2**-99), np.float32(2**-75), np.float32(2**-149)),
         (np.float32(2**-100), np.float32(-(2**-100)), np.float32(3 * 2**-149)),
+        (np.float32((1 - 2**-23) * 2**-75), np.float32((1 + 2**-23) * 2**-75), np.float32(2**-127 + 2**-149)),
+        (np.float32((1 + 2**-23) * 2**-75), np.float32((1 + 2**-23) * 2**-75), np.float32(2**-127 + 2**-148)),
     ]
     a, b, c = (np.array([case[i] for case in cases], np.float32) for i in range(3))
     exact = [f32(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))) for x, y, z in cases]
     twice = (a.astype(np.float64) * b + c).astype(np.float32)
     same(fma(a, b, c), exact)
-    assert (twice != np.array(exact)).any(), "these cases should need the correction"
+    needed = twice != np.array(exact)
+    assert needed[:4].any() and needed[4:].any(), "these cases should need the correction"
     # A NaN elsewhere in the array must not hide the denormals from the check.
     nan = np.full(len(a), np.nan, np.float32)
     both = fma(np.concatenate([nan, a]), np.concatenate([b, b]), np.concatenate([c, c]))

@@ -108,6 +108,52 @@ def test_one_warp_arrives_and_the_other_waits() -> None:
         assert got[:32].tolist() == list(range(32, 64))
 
 
+HANDSHAKE = (
+    ".shared .align 4 .b8 s[4];\nmov.u32 %r1, s;\nmov.u32 %r2, 0;\nmov.u32 %r3, 0;\nsetp.ge.u32 %p1, %r0, 32;\n"
+    "@%p1 bra produce;\nconsume:\nbar.sync 1, 64;\nld.shared.u32 %r4, [%r1];\nmad.lo.u32 %r3, %r3, 10, %r4;\n"
+    "bar.arrive 2, 64;\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, 4;\n@%p2 bra consume;\n"
+    "st.global.u32 [%d0], %r3;\nret;\n"
+    "produce:\nadd.u32 %r2, %r2, 1;\nst.shared.u32 [%r1], %r2;\nbar.arrive 1, 64;\nbar.sync 2, 64;\n"
+    "setp.lt.u32 %p2, %r2, 4;\n@%p2 bra produce;\nret;"
+)
+
+
+def test_arrivals_are_spent_by_the_barrier_that_they_complete() -> None:
+    for seed in range(6):
+        got, _ = run(kernel(HANDSHAKE), 64, options=Options(warp_order=seed))
+        assert got[:32].tolist() == [1234] * 32
+
+
+def test_arrivals_do_not_outlive_their_block() -> None:
+    """In block 0 warp 1 arrives and nobody waits; in block 1 warp 0 waits and nobody arrives."""
+    body = (
+        "mov.u32 %r1, %ctaid.x;\nsetp.ge.u32 %p1, %r0, 32;\nsetp.eq.u32 %p2, %r1, 0;\n@%p1 bra other;\n@%p2 exit;\n"
+        "bar.sync 1, 64;\nret;\nother:\n@%p2 bar.arrive 1, 64;\nret;"
+    )
+    with pytest.raises(SimError, match=r"deadlock in block \(1,0,0\)"):
+        run(kernel(body), 64, (2, 1, 1), options=Options(batch_lanes=64))
+
+
+def test_more_threads_than_a_barrier_takes() -> None:
+    for body in (
+        "bar.sync 1, 64;",
+        "setp.lt.u32 %p1, %r0, 64;\n@%p1 bra w;\nbar.arrive 1, 64;\nret;\nw:\nbar.sync 1, 64;",
+    ):
+        with pytest.raises(SimError, match=r"96 threads of block \(0,0,0\) came to `bar.sync 1, 64`"):
+            run(kernel(body), 96)
+
+
+def test_half_a_warp_does_not_make_a_barrier_complete() -> None:
+    body = (
+        "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra first;\nsetp.lt.u32 %p1, %r0, 32;\n@%p1 bra second;\n"
+        "first:\nbarrier.sync 1, 64;\nret;\nsecond:\nbarrier.sync 2, 64;\nret;"
+    )
+    with pytest.raises(
+        SimError, match=r"warps \[0, 1\] wait at `barrier\.sync 1, 64`.*warps \[0\] wait at `barrier\.sync 2, 64`"
+    ):
+        run(kernel(body), 64)
+
+
 def test_a_barrier_that_half_of_the_warps_miss() -> None:
     body = "setp.ge.u32 %p1, %r0, 64;\n@%p1 bra other;\nbar.sync 0;\nret;\nother:\nbar.sync 1;\nret;"
     for options in ORDERS:

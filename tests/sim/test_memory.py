@@ -115,6 +115,13 @@ def test_a_view_has_no_elements_but_its_own() -> None:
         copy(view, 8, 4, 3)  # the third pair is one element of the view and one of the gap
 
 
+def test_what_stands_before_a_view_is_out_of_bounds() -> None:
+    storage = np.arange(64, dtype=np.float32)
+    assert (copy(storage[8:], 4, 0, 4).view(np.float32) == storage[8:12]).all()
+    with pytest.raises(SimError, match=r"thread \(0,0,0\)[\s\S]*offset -4$"):
+        copy(storage[8:], 4, -4, 4)
+
+
 def test_a_wide_access_to_narrow_elements_counts_every_one_of_them() -> None:
     storage = np.zeros((4, 16), np.uint16)
     assert copy(storage[:, :8], 16, 0, 1).tolist() == [0] * 16

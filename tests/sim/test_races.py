@@ -67,6 +67,9 @@ def test_a_reader_is_remembered_among_others() -> None:
         "@%p2 st.shared.u32 [%r1], 1;\n"
     )
     race(body, "st.shared.u32", "ld.shared.u32", threads=128)
+    for other in (0, 3):  # of two readers, the one that is not the writer may be the first or the last
+        pair = f"setp.eq.u32 %p1, %r5, 1;\nsetp.eq.or.u32 %p1, %r5, {other}, %p1"
+        race(body.replace("setp.ne.u32 %p1, %r5, 2", pair), "st.shared.u32", "ld.shared.u32", threads=128)
     check(body.replace("setp.ne.u32 %p1, %r5, 2", "setp.eq.u32 %p1, %r5, 1"), threads=128)
 
 
