@@ -27,7 +27,7 @@ MAX_BLOCKS = 2**31 - 1  # CUDA programming guide, maximum x-dimension of a grid
 SIMULATION_LIMIT_SECONDS = 60.0
 # What the simulator needs on one core for a launch, for an instruction of a batch of blocks, and for each lane of that
 # batch; fitted by benchmarks/simulator.py.
-LAUNCH_SECONDS, STEP_SECONDS, LANE_SECONDS = 7e-3, 1.1e-6, 3.4e-9
+LAUNCH_SECONDS, STEP_SECONDS, LANE_SECONDS = 7e-3, 1.5e-6, 3.4e-9
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from layoutgen.plan import Plan
 from layoutgen.plan.model import OperandRequirement
 from layoutgen.run import Problem, View
 from tests.ops.operands import SPECS, plans
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def contiguous(rows: int, columns: int, address: int = 0) -> View:
@@ -91,13 +95,21 @@ def simulated(plan: Plan, m: int, n: int, k: int) -> tuple[sim.Report, np.ndarra
 
 @pytest.mark.parametrize("name", SPECS)
 def test_the_estimate_counts_the_instructions_that_run(name: str) -> None:
-    """To a factor of two; how fast they run is for benchmarks/simulator.py to measure."""
+    """To a factor of two."""
     plan = plans(name)[0]
     for m, n, k in ((128, 256, 64), (128, 128, 256), (256, 256, 0)):
         report, d = simulated(plan, m, n, k)
         assert (d == k).all()
         executed = sum(report.executions) / (run.grid(plan, m, n) * plan.threads.threads / 32)
         assert 0.5 < executed / run.estimate_steps(plan, k) < 2
+
+
+def test_the_estimate_is_within_a_factor_of_two_of_what_was_measured() -> None:
+    rows = json.loads((ROOT / "benchmarks/results/simulator.json").read_text(encoding="utf-8"))["rows"]
+    assert {row["spec"] for row in rows} == set(SPECS)
+    for row in rows:
+        each = next(each for each in plans(row["spec"]) if each.variant == row["variant"])
+        assert 0.5 < run.estimate_seconds(each, *row["shape"]) / row["measured"] < 2, row
 
 
 def test_the_estimate_grows_with_the_work() -> None:
