@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+from benchmarks.table import table
 from layoutgen import spec
 from layoutgen.check import check
 from layoutgen.hw.devices import device
@@ -24,6 +26,11 @@ def test_the_spec_shown_is_the_spec_shipped() -> None:
         shipped.name, shipped.tiling.block, shipped.tiling.warps, shipped.tiling.lanes, shipped.tiling.values,
     )  # fmt: skip
     assert loaded.shared == shipped.shared
+
+
+def test_the_speeds_shown_are_those_measured() -> None:
+    result = json.loads((ROOT / "benchmarks" / "results" / "sgemm-h200.json").read_text())
+    assert table(result) in README
 
 
 def test_links_lead_somewhere() -> None:
