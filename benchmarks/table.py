@@ -1,4 +1,4 @@
-"""Print a Markdown table of what benchmarks/sgemm.py wrote: python benchmarks/table.py benchmarks/results/sgemm-h200.json"""
+"""Print a Markdown table of a result: python benchmarks/table.py benchmarks/results/sgemm-h200.json"""
 
 from __future__ import annotations
 
