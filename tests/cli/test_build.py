@@ -14,7 +14,7 @@ from layoutgen import build, ops, paths, report, run, smoke, spec
 from layoutgen.check import IllegalSpecError, check
 from layoutgen.errors import BuildError
 from layoutgen.hw.devices import DEVICES
-from layoutgen.plan import plan
+from layoutgen.plan import Plan, plan
 from tests.cli.conftest import Outcome
 
 Cli = Callable[..., Outcome]
@@ -107,6 +107,24 @@ def test_the_table_shows_what_the_report_says(no_gpu: None, cli: Cli) -> None:
     assert ran == [made.name, "legal", made.arch, "CPU", "simulator", f"{made.smoke.max_error:.1e}"]
     (entry,) = json.loads(cli("build", "warptile_128x128", "--json").stdout)
     assert entry == {"spec": "warptile_128x128", **json.loads(json.dumps(made.to_json())), "errors": []}
+
+
+def test_all_variants_are_built_when_asked_for(cli: Cli, monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> None:
+    made, asked = report.build_spec("warptile_128x128"), []
+    artifact = run.artifact(made.check.plans[0], made.arch)
+
+    def fake(each: Plan, arch: str) -> build.Artifact:  # compiling all of them takes half a minute
+        asked.append(each.variant)
+        return artifact
+
+    monkeypatch.setattr(run, "artifact", fake)
+    done = cli("build", "warptile_128x128", "--all-variants")
+    assert asked == [each.variant for each in made.check.plans]
+    assert len(asked) > 1
+    assert all(variant in done.stdout for variant in asked)
+    asked.clear()
+    cli("build", "warptile_128x128")
+    assert asked == [made.check.plans[0].variant]
 
 
 def test_on_a_gpu_the_table_shows_both_speeds(cli: Cli, monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> None:
