@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import torch
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -20,7 +21,8 @@ def main() -> None:
     op = torch.ops.layoutgen.warptile_128x128  # what load registered
     shapes = SHAPES + ([(4096, 4096, 4096), (4092, 4095, 4093)] if device == "cuda" else [])
     where = torch.cuda.get_device_name() if device == "cuda" else "CPU, in the simulator"
-    table = Table("M", "N", "K", "call", "largest error", "of |a||b|", "seconds", title=f"warptile_128x128 on {where}")
+    table = Table("M", "N", "K", "call", "error", "of |a||b|", "seconds", title=f"warptile_128x128 on {where}", box=SIMPLE)
+    table.columns[3].no_wrap = True
     worst = 0.0
     for m, n, k in shapes:
         # Row-major, column-major, and a window of a larger matrix: any strides will do.
