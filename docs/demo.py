@@ -21,7 +21,8 @@ def main() -> None:
     op = torch.ops.layoutgen.warptile_128x128  # what load registered
     shapes = SHAPES + ([(4096, 4096, 4096), (4092, 4095, 4093)] if device == "cuda" else [])
     where = torch.cuda.get_device_name() if device == "cuda" else "CPU, in the simulator"
-    table = Table("M", "N", "K", "call", "error", "of |a||b|", "seconds", title=f"warptile_128x128 on {where}", box=SIMPLE)
+    title = f"warptile_128x128 on {where}"
+    table = Table("M", "N", "K", "call", "error", "of |a||b|", "seconds", title=title, box=SIMPLE)
     table.columns[3].no_wrap = True
     worst = 0.0
     for m, n, k in shapes:
