@@ -104,13 +104,16 @@ def test_operands_that_are_one_tensor(op: Operator, random: torch.Generator) -> 
 def test_lazily_negated_operands(op: Operator, random: torch.Generator, call: str) -> None:
     """A negative bit is undone by torch's dispatcher, and by `eager`, which goes without it."""
     a, b, c = uniform(random, 5, 7), uniform(random, 7, 6), uniform(random, 5, 6)
-    negated = [torch.complex(torch.zeros_like(x), x).conj().imag for x in (a, b, c)]
-    assert all(x.is_neg() for x in negated)
     function = op if call == "registered" else op.eager
     expected = op(a, b, c, 1.5, 0.5)
-    assert torch.equal(function(negated[0], b, c, 1.5, 0.5), op(-a, b, c, 1.5, 0.5))
-    assert torch.equal(function(negated[0], negated[1], c, 1.5, 0.5), expected)
-    assert torch.equal(function(a, b, negated[2], 1.5, 0.5), op(a, b, -c, 1.5, 0.5))
+    for negated in (
+        [torch.complex(torch.zeros_like(x), x).conj().imag for x in (a, b, c)],  # every other word of a complex tensor
+        [torch._neg_view(x) for x in (a, b, c)],
+    ):
+        assert all(x.is_neg() for x in negated)
+        assert torch.equal(function(negated[0], b, c, 1.5, 0.5), op(-a, b, c, 1.5, 0.5))
+        assert torch.equal(function(negated[0], negated[1], c, 1.5, 0.5), expected)
+        assert torch.equal(function(a, b, negated[2], 1.5, 0.5), op(a, b, -c, 1.5, 0.5))
 
 
 # --- c and out -------------------------------------------------------------------------------------------------------
@@ -192,6 +195,19 @@ def test_c_may_be_out(op: Operator, random: torch.Generator) -> None:
     row = uniform(random, 1, 33)
     expected = op(a[:1], b, row.clone(), 1.0, 1.0)
     assert torch.equal(op(a[:1], b, row[0], 1.0, 1.0, out=row), expected)  # a vector that is out's only row
+
+
+def test_c_that_is_not_read_may_lie_anywhere(op: Operator, random: torch.Generator) -> None:
+    a, b, memory = uniform(random, 8, 17), uniform(random, 17, 8), uniform(random, 80)
+    assert torch.equal(op(a, b, memory[8:72].view(8, 8), 1.0, 0.0, out=memory[:64].view(8, 8)), op(a, b))
+
+
+def test_tensors_made_in_inference_mode(op: Operator, random: torch.Generator) -> None:
+    with torch.inference_mode():
+        a, b, out = uniform(random, 8, 17), uniform(random, 17, 8), torch.empty(8, 8)
+        expected = op(a, b)
+        assert op(a, b, out=out) is out and torch.equal(out, expected)
+    assert torch.equal(op(a, b, out=out.zero_()), expected)
 
 
 def test_out_may_lie_between_the_rows_of_an_operand(op: Operator, random: torch.Generator) -> None:

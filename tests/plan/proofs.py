@@ -97,7 +97,7 @@ def prove(plan: Plan, draft: Draft, owner: Owned) -> None:
         word = words(draft, operand.name)
         prove_fragment(operand, x, word)
         prove_copy(operand, align, word)
-        assert need.align == 4 * operand.copy.read_vector and need.contiguous == operand.contiguous
-    assert plan.requirements.c.contiguous == "n"
+        assert need.align == 4 * operand.copy.read_vector <= align and need.contiguous == operand.contiguous
+    assert plan.requirements.c.contiguous == "n" and plan.requirements.c.align <= align
     assert plan.shared_bytes == plan.a.shared.bytes + plan.b.shared.bytes
     assert plan.threads.threads == owner.m.shape[0] == owner.n.shape[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -99,6 +99,30 @@ def test_a_transposing_copy_reads_whole_sectors() -> None:
     assert np.unique(banks).size == 32
 
 
+@pytest.mark.parametrize("values", [("1", "4"), ("4", "4"), ("2", "8"), ("4", "(4,2):(1,16)")])
+def test_accesses_are_as_wide_as_their_own_mode_allows(values: tuple[str, str]) -> None:
+    """A run of n is moved four at a time whatever the runs of m are, and the other way round."""
+    text = Draft(contiguous=("m", "n"), values=values, copy_a="{atom: ldg.sts}")
+    first = plan(text.spec())[0]
+    run_m = min(4, int(values[0]))
+    assert (first.epilogue.vector, first.b.fragment.vector, first.a.fragment.vector) == (4, 4, run_m)
+    assert all((o.copy.read_vector, o.copy.write_vector) == (4, 4) for o in first.operands)
+    assert [o.copy.read_vector for o in plan(text.spec())[4].operands] == [1, 1]
+    turned = plan(replace(text, contiguous=("k", "k"), shared_b="(64,8):(12,1)", copy_b="{atom: ldg.sts}").spec())[0]
+    assert (turned.a.copy.read_vector, turned.a.copy.write_vector) == (1, 1)
+    assert (turned.b.copy.read_vector, turned.b.copy.write_vector, turned.b.fragment.vector) == (4, 4, 1)
+
+
+def test_a_staged_copy_is_wide_on_the_side_that_can_be() -> None:
+    """Four k of A are loaded at once and stored one by one; four m are stored at once and loaded one by one."""
+    by_k = plan(Draft(copy_a="{atom: ldg.sts, values: [1, 4]}").spec())[0].a.copy
+    assert (by_k.read_vector, by_k.write_vector, by_k.vector_mode) == (4, 1, "k")
+    by_m = plan(Draft(copy_a="{atom: ldg.sts, values: [4, 1]}").spec())[0].a.copy
+    assert (by_m.read_vector, by_m.write_vector, by_m.vector_mode) == (1, 4, "x")
+    both = plan(Draft(copy_a="{atom: ldg.sts, values: [4, 4]}").spec())[0].a.copy
+    assert (both.read_vector, both.write_vector, both.vector_mode) == (1, 4, "x")
+
+
 def test_fragments_have_one_slot_for_an_odd_number_of_k() -> None:
     assert [plan(Draft(block=(64, 64, k)).spec())[0].a.fragment.slots for k in (1, 2, 7, 8)] == [1, 2, 1, 2]
 
@@ -142,6 +166,7 @@ def test_the_naive_repetitions() -> None:
         ({"warps": "(3,1):(1,3)"}, "warps:", "the warps must divide the block tile in m"),
         ({"lanes": "(1,32):(32,1)"}, "lanes:", "the lanes in n must divide"),
         ({"values": ("128", "4")}, "values:", "must lie within the warp tile"),
+        ({"values": ("2:40", "4")}, "values:", "must lie within the warp tile"),
         ({"values": ("(4,4):(1,0)", "4"), "block": (16, 64, 8)}, "values:", "must lie within the warp tile"),
         ({"warp": ("128", "32")}, "warp:", "the warp tile in m must lie within the block tile"),
         ({"shared_a": "(64,4):(1,64)"}, "  a: (64", "shared.a must be a layout of the (m, k) tile"),
