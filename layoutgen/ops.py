@@ -335,13 +335,13 @@ def _elements(tensor: torch.Tensor) -> tuple[int, list[tuple[int, int]]]:
 
 
 def _rows(tensor: torch.Tensor) -> tuple[int, int, int] | None:
-    """A tensor as (rows, pitch, width), runs of `width` neighbours that don't reach each other; None for any other."""
+    """A tensor as (rows, pitch, width): runs of `width` neighbours, their starts a pitch apart; None for any other."""
     modes = sorted((stride, extent) for extent, stride in _elements(tensor)[1] if stride)  # a repeated address is one
     width = modes.pop(0)[1] if modes and modes[0][0] == 1 else 1
     if not modes:
         return 1, 0, width
     pitch, rows = modes.pop(0)
-    return (rows, pitch, width) if not modes and width <= pitch else None
+    return None if modes else (rows, pitch, width)
 
 
 def _overlap(out: torch.Tensor, other: torch.Tensor) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from layoutgen import build, run, sim
+from layoutgen.errors import OperandError
 from layoutgen.plan import Plan
 from layoutgen.plan.model import OperandRequirement
 from layoutgen.run import Problem, View
@@ -120,6 +121,13 @@ def test_the_estimate_grows_with_the_work() -> None:
     assert run.estimate_seconds(plan, 0, 4096, 4096) < 0.1
     # Blocks that fill a batch share its instructions' cost: sixteen take far less than sixteen times as long as one.
     assert run.estimate_seconds(plan, 512, 512, 4096) < 8 * run.estimate_seconds(plan, 128, 128, 4096)
+
+
+def test_only_the_simulator_refuses_what_takes_it_long() -> None:
+    plan = plans("warptile_128x128")[0]
+    run.admit(plan, 8192, 8192, 8192, simulated=False)
+    with pytest.raises(OperandError, match="simulator"):
+        run.admit(plan, 8192, 8192, 8192, simulated=True)
 
 
 def test_tiles_lie_on_the_grids_first_axis(monkeypatch: pytest.MonkeyPatch) -> None:
