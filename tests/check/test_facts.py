@@ -105,12 +105,14 @@ def test_registers_by_hand() -> None:
 def test_resident_blocks_by_hand() -> None:
     each = primary()  # 128 threads; (68 + 68) x 8 words x 2 stages = 8704 bytes
     assert each.shared_bytes == 8640  # less the last row's pad: 540 words, rounded to 540, of each
-    assert resident_blocks(each, 32, H200) == 2048 // 128
+    assert resident_blocks(each, 24, H200) == 2048 // 128
     assert resident_blocks(each, 128, H200) == 4
-    assert resident_blocks(each, 129, H200) == 3  # 136 registers: 3.7 warps in each part
+    assert resident_blocks(each, 41, H200) == 10  # 48 registers: ten warps in each part
     assert resident_blocks(each, 32, DEVICES["rtx4090"]) == 100 * 1024 // (8704 + 1024)
-    one = primary(block=(64, 64, 8), min_blocks=1, stages=8)
-    assert resident_blocks(one, 32, DEVICES["rtx4090"]) == 100 * 1024 // (34560 + 1024)
+    deep = primary(stages=8)
+    assert resident_blocks(deep, 32, DEVICES["rtx4090"]) == 100 * 1024 // (34560 + 1024)
+    small = primary(block=(32, 16, 2), warps="1:0")  # 32 threads; (36 + 16) x 2 words x 2 stages
+    assert resident_blocks(small, 24, DEVICES["rtx4090"]) == 24
 
 
 def test_static_accesses_of_warptile_128x128_by_hand() -> None:
@@ -138,3 +140,5 @@ def test_static_accesses_of_a_staged_copy_by_hand() -> None:
         ("st.global", 16): 2 * 2 * tile // 4,
         ("ld.global", 16): 2 * tile // 4,
     }
+    wide = static_accesses(primary(copy_a="{atom: ldg.sts, values: [1, 4]}"))  # four k are loaded at once, stored apart
+    assert wide["ld.global", 16] == 2 * 1 + 2 * tile // 4 and wide["st.shared", 4] == 2 * 4

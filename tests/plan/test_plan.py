@@ -113,6 +113,14 @@ def test_accesses_are_as_wide_as_their_own_mode_allows(values: tuple[str, str]) 
     assert (turned.b.copy.read_vector, turned.b.copy.write_vector, turned.b.fragment.vector) == (4, 4, 1)
 
 
+def test_rows_of_the_default_shared_memory_start_on_16_byte_boundaries() -> None:
+    text = Draft(block=(6, 128, 8), warps="1:0", lanes="(1,32):(0,1)", values=("2", "4"))
+    first = plan(text.spec())[0]
+    assert [str(o.shared.layout[:2]) for o in first.operands] == ["(6,8):(1,12)", "(128,8):(1,132)"]
+    assert first.a.fragment.vector == 2
+    prove(first, text, owned(text))
+
+
 def test_a_staged_copy_is_wide_on_the_side_that_can_be() -> None:
     """Four k of A are loaded at once and stored one by one; four m are stored at once and loaded one by one."""
     by_k = plan(Draft(copy_a="{atom: ldg.sts, values: [1, 4]}").spec())[0].a.copy
