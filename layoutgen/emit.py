@@ -146,7 +146,8 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "a": a,
         "b": b,
         "moves": list(_moves(plan, views)),
-        "staged_types": _staged_types(plan),
+        "staged_types": _asm_types({o.copy.read_vector for o in plan.operands if o.copy.atom.through_registers}),
+        "fragment_types": _asm_types({o.fragment.vector for o in plan.operands}),
         "slots": plan.a.fragment.slots,
         "slot_type": _const(plan.a.fragment.slots),
         "raster": {"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"},
@@ -232,11 +233,10 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
     }
 
 
-def _staged_types(plan: Plan) -> list[dict[str, str]]:
-    """The vector types that copies through registers load, each with the pieces of its ld.global."""
-    widths = sorted({o.copy.read_vector for o in plan.operands if o.copy.atom.through_registers})
+def _asm_types(widths: set[int]) -> list[dict[str, str]]:
+    """Elements per access -> the pieces of an inline ld of that vector type, narrowest first."""
     types = []
-    for width in widths:
+    for width in sorted(widths):
         registers = [f"%{i}" for i in range(width)]
         members = [f"to.{c}" for c in "xyzw"[:width]] if width > 1 else ["to"]
         types.append(
@@ -246,7 +246,8 @@ def _staged_types(plan: Plan) -> list[dict[str, str]]:
                 "registers": "{" + ", ".join(registers) + "}" if width > 1 else registers[0],
                 "address": f"%{width}",
                 "predicate": f"%{width + 1}",
-                "outputs": ", ".join(f'"+f"({member})' for member in members),
+                "outputs": ", ".join(f'"=f"({member})' for member in members),
+                "in_place": ", ".join(f'"+f"({member})' for member in members),
             }
         )
     return types

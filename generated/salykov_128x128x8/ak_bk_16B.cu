@@ -15,8 +15,12 @@
 
 using namespace cute;
 
-// Loads where the program says and only if `valid`. Volatile: the compiler would sink a plain load down to its use.
-CUTE_DEVICE void load_if(bool valid, float const& from, float& to) {
+// ---- Loads that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ------
+CUTE_DEVICE void load_shared(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");
+}
+
+CUTE_DEVICE void load_global_if(bool valid, float const& from, float& to) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
                : "+f"(to) : "l"(&from), "r"(int(valid)));
 }
@@ -98,7 +102,7 @@ void salykov_128x128x8(
   int tiles_left = k_tiles;
   int rows_a = tiles_left > 0 ? m : 0;
   int rows_b = tiles_left > 0 ? n : 0;
-  int read = 0, write = 0;
+  int write = 0;
   auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
 
   // ---- Full tensors ------------------------------------------------------------------------------------------------
@@ -132,7 +136,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_if(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+        load_global_if(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
       }
     }
   };
@@ -143,7 +147,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_if(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+        load_global_if(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
       }
     }
   };
@@ -174,7 +178,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_if(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+        load_global_if(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
       }
     }
   };
@@ -185,7 +189,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_if(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+        load_global_if(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
       }
     }
   };
@@ -203,13 +207,22 @@ void salykov_128x128x8(
   Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
   Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
+  // Their addresses in the read stage. Opaque to the compiler, so that each load is one of them plus a constant.
+  uint32_t read_a, read_b;
+  auto read_stage = [&](int stage) {
+    read_a = cast_smem_ptr_to_uint(&tCsA(0, 0, stage));
+    read_b = cast_smem_ptr_to_uint(&tCsB(0, 0, stage));
+    asm volatile("" : "+r"(read_a), "+r"(read_b));
+    return stage;
+  };
+  int read = read_stage(0);
   Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
   clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) recast<float4>(tCrA)(v, slot) = tCsA(v, k_index, read);
+    for (int v = 0; v < 2; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) recast<float4>(tCrB)(v, slot) = tCsB(v, k_index, read);
+    for (int v = 0; v < 2; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
   };
   auto mma = [&](int slot) {   // n outer, every other turn backwards in m
     CUTE_UNROLL
@@ -256,7 +269,7 @@ void salykov_128x128x8(
     store_b();
     write = next_stage(write);
     __syncthreads();
-    read = next_stage(read);
+    read = read_stage(next_stage(read));
     load_fragment(0, 0);
     mma(1);
 

@@ -15,6 +15,11 @@
 
 using namespace cute;
 
+// ---- Loads that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ------
+CUTE_DEVICE void load_shared(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");
+}
+
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _256;
@@ -92,7 +97,7 @@ void salykov_128x256x8(
   int tiles_left = k_tiles;
   int rows_a = tiles_left > 0 ? m : 0;
   int rows_b = tiles_left > 0 ? n : 0;
-  int read = 0, write = 0;
+  int write = 0;
   auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
 
   // ---- Full tensors ------------------------------------------------------------------------------------------------
@@ -173,13 +178,22 @@ void salykov_128x256x8(
   Tensor tCrA = make_tensor<float>(Layout<Shape<_16,_2>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
   Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
+  // Their addresses in the read stage. Opaque to the compiler, so that each load is one of them plus a constant.
+  uint32_t read_a, read_b;
+  auto read_stage = [&](int stage) {
+    read_a = cast_smem_ptr_to_uint(&tCsA(0, 0, stage));
+    read_b = cast_smem_ptr_to_uint(&tCsB(0, 0, stage));
+    asm volatile("" : "+r"(read_a), "+r"(read_b));
+    return stage;
+  };
+  int read = read_stage(0);
   Tensor tCrC = make_tensor<float>(Shape<_16,_8>{});   // (value_m, value_n)
   clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
-    for (int v = 0; v < 4; ++v) recast<float4>(tCrA)(v, slot) = tCsA(v, k_index, read);
+    for (int v = 0; v < 4; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) recast<float4>(tCrB)(v, slot) = tCsB(v, k_index, read);
+    for (int v = 0; v < 2; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
   };
   auto mma = [&](int slot) {   // m outer, every other turn backwards in n
     CUTE_UNROLL
@@ -224,7 +238,7 @@ void salykov_128x256x8(
     mma(0);
     cp_async_wait<0>();
     __syncthreads();
-    read = next_stage(read);
+    read = read_stage(next_stage(read));
     load_fragment(0, 0);
     mma(1);
 
