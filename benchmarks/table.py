@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 
 
-def table(
-    result: dict[str, object], contiguous: str = "a:k b:n", sizes: tuple[int, ...] = (2048, 4092, 4096, 8192)
-) -> str:
+def table(result: dict[str, object], contiguous: str = "a:k b:n", sizes: tuple[int, ...] = (4092, 4096, 8192)) -> str:
     """TFLOP/s of each kernel at cubes of these sizes, and in brackets its ratio to torch.mm in the same run."""
     rows: list[dict] = result["rows"]  # type: ignore[assignment]
     cells = {(row["name"], row["shape"][0]): row for row in rows if row["contiguous"] == contiguous}
