@@ -234,6 +234,15 @@ def test_an_empty_result_launches_nothing(op: Operator, monkeypatch: pytest.Monk
     assert op(torch.ones(5, 7), torch.empty(7, 0)).shape == (5, 0)
 
 
+def test_the_simulated_kernel_may_write_to_the_result_alone(op: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, bool] = {}
+    monkeypatch.setattr(
+        "layoutgen.sim.launch", lambda _, memory, **__: seen.update({x.name: x.writable for x in memory.buffers})
+    )
+    op(torch.ones(3, 4), torch.ones(4, 5), torch.ones(3, 5), 1.0, 1.0)
+    assert seen == {"a": False, "b": False, "c": False, "d": True}
+
+
 def test_a_buffer_that_torch_did_not_allocate(op: Operator, random: torch.Generator) -> None:
     """Whatever alignment a storage itself has: numpy's and a file's bytes may begin anywhere."""
     values = uniform(random, 20, 36)
