@@ -186,9 +186,27 @@ def _misnumbered(spec: Spec, level: Literal["lanes", "warps"], ids: Layout) -> F
     owners = " and ".join(map(to_text, cover.owner_coordinates))
     return _error(
         spec, level, f"tiling.{level}", f"the {level} number their positions 0 .. {ids.size - 1}, each once",
-        f"{ids}: {noun} {number} is at {owners or 'no position'}", "one position each",
+        f"{ids}: {noun} {number} is at {owners or 'no position'}{_in_c(spec, level, ids)}", "one position each",
         f"write tiling.{level}: {renumbered(ids)}",
     )  # fmt: skip
+
+
+def _in_c(spec: Spec, level: Literal["lanes", "warps"], ids: Layout) -> str:
+    """What wrong numbers do to C: its first coordinate that two positions claim as one value, or that nobody owns."""
+    try:
+        tile = compose_tile(spec)
+    except PlanError:
+        return ""  # another finding says why C has no coordinates yet
+    mode_m, mode_n = tile.lane_mode if level == "lanes" else tile.warp_mode
+    first: dict[int, str] = {}
+    for index, number in enumerate(ids.offsets().tolist()):
+        here = f"C({mode_m(index % mode_m.size)},{mode_n(index // mode_m.size)})"
+        if not 0 <= number < ids.size:
+            return f"; {here} is owned by nobody: there is no {level[:-1]} {number}"
+        if number in first:
+            return f"; {first[number]} and {here} are owned by one value of {level[:-1]} {number}"
+        first[number] = here
+    return ""
 
 
 def _fits_block(spec: Spec, device: Device, stage_bytes: int, key: str, fix: str) -> Iterator[Finding]:
