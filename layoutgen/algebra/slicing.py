@@ -8,7 +8,7 @@ A coordinate here is an int (fixed), None (CuTe's ``_``: kept), or a tuple of th
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -63,6 +63,14 @@ def _scan(scanner: Scanner) -> Coordinate:
         modes.append(_scan(scanner))
     scanner.expect(")")
     return tuple(modes)
+
+
+@overload
+def slice(layout: Layout, coordinate: Coordinate) -> Layout: ...
+
+
+@overload
+def slice(layout: ComposedLayout, coordinate: Coordinate) -> Layout | ComposedLayout: ...
 
 
 def slice(layout: Layout | ComposedLayout, coordinate: Coordinate) -> Layout | ComposedLayout:
