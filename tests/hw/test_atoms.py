@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import inspect
 import json
 from collections.abc import Callable
 from functools import cache
@@ -213,3 +216,13 @@ def test_names_say_what_the_instruction_is() -> None:
     )
     assert mma_atom("SM70_8x8x4_F32F16F16F32_NT").mnemonic == "mma.sync.aligned.m8n8k4.col.row.f32.f16.f16.f32"
     assert copy_instruction("SM75_U16x8_LDSM_T").mnemonic == "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
+
+
+@pytest.mark.parametrize("name", ["copy_layouts", "gmma_atoms", "mfma_atoms", "mma_atoms", "types"])
+def test_examples(name: str) -> None:
+    module = importlib.import_module(f"layoutgen.hw.{name}")
+    result = doctest.testmod(module)
+    assert result.failed == 0
+    assert result.attempted == inspect.getsource(module).count(">>> ") > 0
+    public = [thing for key, thing in vars(module).items() if inspect.isfunction(thing) and not key.startswith("_")]
+    assert all(">>> " in (thing.__doc__ or "") for thing in public if thing.__module__ == module.__name__)
