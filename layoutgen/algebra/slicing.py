@@ -230,7 +230,7 @@ def coordinate_of(layout: Layout, index: int) -> IntTuple:
     digits = [0] * len(layout.flat_shape)
     for k in sorted(range(len(digits)), key=lambda k: -layout.flat_stride[k]):
         if layout.flat_stride[k] > 0:
-            digits[k] = min(rest // layout.flat_stride[k], layout.flat_shape[k] - 1)
+            digits[k] = max(0, min(rest // layout.flat_stride[k], layout.flat_shape[k] - 1))
             rest -= digits[k] * layout.flat_stride[k]
     if rest:
         raise LayoutError(
