@@ -151,7 +151,8 @@ class TiledMma:
     def tv_layout(self, operand: Operand) -> Layout:
         """(thread index, value) -> element of the operand's tile (CuTe's get_layoutA_TV, ..B_TV, ..C_TV).
 
-        Threads that differ only along the third of M, N, K hold the same elements.
+        Threads that differ only along the third of M, N, K hold the same elements (where they lie along K, CuTe C++'s
+        layout of C runs out of the tile instead).
 
         Raises:
             LayoutError: as for thrfrg.
@@ -169,6 +170,8 @@ class TiledMma:
             m, n = self.threads_vmnk[1].size, self.threads_vmnk[2].size
             spread = Layout((m, n), (1, 0) if operand == "A" else (0, 1))
             thread = composition(thread, (None, (spread, None)))
+        elif self.threads_vmnk[3].size > 1:
+            thread = make_layout(*thread, Layout(self.threads_vmnk[3].size, 0))
         vmnk = self.threads_vmnk
         of_index = right_inverse(make_layout(vmnk, complement(vmnk)))
         if of_index.size < vmnk.cosize:
