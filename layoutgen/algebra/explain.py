@@ -237,8 +237,8 @@ def _compose_layouts(result: Layout, a: Layout, b: Layout) -> Iterator[Step]:
     leaves = list(_leaves(b, result))
     for leaf, part in leaves:
         yield Step(f"mode {leaf} of B {_walk(whole, leaf, part)}", part, Same((a, leaf)))
-    if result != leaves[-1][1]:
-        alone = "" if len(leaves) == 1 else ": no sum of these steps leaves the mode of A that they go along"
+    if not leaves or result != leaves[-1][1]:
+        alone = "" if len(leaves) < 2 else ": no sum of these steps leaves the mode of A that they go along"
         yield Step(f"nested like B{alone}", result, Same((a, b)))
 
 

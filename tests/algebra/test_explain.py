@@ -102,6 +102,7 @@ def test_every_step_of_random_derivations_holds(name: str) -> None:
         ("composition", ("Sw<1,0,2>", "Sw<1,1,2>")),
         ("composition", ("8:1", "Sw<1,0,1> o 0 o (4,2):(1,4)")),
         ("composition", ("Sw<3,0,3> o 8 o (8,8):(8,1)", "<4,_>")),
+        ("composition", ("4:2", "():()")),
         ("coalesce", ("1:7",)),
         ("right_inverse", ("(1,4,2):(3,0,1)",)),
         ("complement", ("1:0", "8")),
