@@ -8,6 +8,8 @@ Stands alone: it imports nothing else of layoutgen but the errors.
 
 from layoutgen.algebra.compose import Tiler, composition, with_shape
 from layoutgen.algebra.cute import cute_type
+from layoutgen.algebra.evaluate import evaluate
+from layoutgen.algebra.explain import explain
 from layoutgen.algebra.int_tuple import (
     IntTuple,
     compact_col_major,
@@ -109,6 +111,8 @@ __all__ = [
     "dice",
     "domain_distribute",
     "downcast",
+    "evaluate",
+    "explain",
     "filter",
     "filter_zeros",
     "first_collision",
