@@ -53,6 +53,6 @@ def test_names_in_the_text_exist() -> None:
 
 
 def test_teaches_in_the_order_a_gemm_needs() -> None:
-    operations = "coalesce(Layout composition(A complement(tile zipped_divide(C raked_product right_inverse(A) tv(5 Swizzle("
-    places = [TEXT.index(word) for word in operations.split()]
+    words = "coalesce(L composition(A complement(t zipped_divide(C raked_product right_inverse(A) tv(5 Swizzle("
+    places = [TEXT.index(word) for word in words.split()]
     assert places == sorted(places)
