@@ -6,9 +6,11 @@ Sources: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md`` and ``include/cute
 
 from __future__ import annotations
 
+from math import prod
+
 from layoutgen.algebra.int_tuple import IntTuple, ceil_div, product
 from layoutgen.algebra.layout import Layout, flat_layout
-from layoutgen.algebra.simplify import merged
+from layoutgen.algebra.simplify import filter_zeros, merged
 from layoutgen.errors import LayoutError
 
 
@@ -29,8 +31,26 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
     >>> print(complement(Layout.parse("(2,2):(1,6)"), 24))
     (3,2):(2,12)
     """
+    return _rest(layout, cotarget, keep_ones=False)
+
+
+def run_time_complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
+    """``complement`` with its modes of one element, which CuTe cannot drop where integers are known only at run time.
+
+    Domain, codomain, post-conditions and errors: those of ``complement``.
+
+    >>> print(run_time_complement(Layout.parse("4:2"), 8))
+    (2,1):(1,8)
+    """
+    return _rest(layout, cotarget, keep_ones=True)
+
+
+def _rest(layout: Layout, cotarget: IntTuple | None, keep_ones: bool) -> Layout:
+    if cotarget is None:
+        cotarget = layout.cosize if 0 not in layout.flat_stride else filter_zeros(layout).cosize
     # Dropping size-1 and stride-0 modes one by one equals CuTe's filter, for merged modes sort next to each other.
-    modes = sorted((d, n) for n, d in zip(layout.flat_shape, layout.flat_stride, strict=True) if n > 1 and d != 0)
+    modes = [(d, n) for n, d in zip(layout.flat_shape, layout.flat_stride) if n != 1 and d != 0]
+    modes.sort()
     shape: list[int] = []
     stride: list[int] = []
     reached = 1
@@ -42,14 +62,17 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
                 allowed=f"a stride of at least {reached}",
                 fix="take the complement of a layout whose strides nest inside each other",
             )
-        shape.append(d // reached)
-        stride.append(reached)
+        gap = d // reached
+        if gap != 1 or keep_ones:
+            shape.append(gap)
+            stride.append(reached)
         reached = d * n
-    if cotarget is None:
-        cotarget = 1 + sum((n - 1) * d for d, n in modes)
-    shape.append(product(ceil_div(cotarget, reached)))
-    stride.append(reached)
-    return flat_layout(*merged(tuple(shape), tuple(stride)))
+    repetitions = -(-cotarget // reached) if type(cotarget) is int else product(ceil_div(cotarget, reached))
+    if repetitions != 1 or keep_ones:
+        shape.append(repetitions)
+        stride.append(reached)
+    # No two of these merge, for each stops short of the next.
+    return flat_layout(shape, stride)
 
 
 def right_inverse(layout: Layout) -> Layout:
@@ -64,26 +87,34 @@ def right_inverse(layout: Layout) -> Layout:
     >>> print(right_inverse(Layout.parse("4:2")))
     1:0
     """
-    modes = merged(layout.flat_shape, layout.flat_stride)
     shape: list[int] = []
     stride: list[int] = []
     reached = 1
-    for d, _, n, place in _by_stride(*modes):
+    end = 0  # where the last mode of R would go on
+    for d, place, n in by_stride(*merged(layout.flat_shape, layout.flat_stride)):
         if d == reached:
-            shape.append(n)
-            stride.append(place)
             reached = n * d
-    return flat_layout(*merged(tuple(shape), tuple(stride)))
+            if place == end:
+                shape[-1] *= n
+                end *= n
+            else:
+                shape.append(n)
+                stride.append(place)
+                end = n * place
+    if not shape:
+        layout.require_ints("the right inverse")
+    return flat_layout(shape, stride)
 
 
-def _by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int, int]]:
-    """(stride, position, extent, index of the mode's second element) in order of stride, then position."""
+def by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int]]:
+    """(stride, index of the mode's second element, extent) in order of stride, then position; no extent is 1."""
     places = []
     place = 1
-    for position, (n, d) in enumerate(zip(shape, stride, strict=True)):
-        places.append((d, position, n, place))
+    for n, d in zip(shape, stride):
+        places.append((d, place, n))
         place *= n
-    return sorted(places)
+    places.sort()
+    return places
 
 
 def left_inverse(layout: Layout) -> Layout:
@@ -100,13 +131,13 @@ def left_inverse(layout: Layout) -> Layout:
     (16,2):(1,4)
     """
     modes = merged(layout.flat_shape, layout.flat_stride)
-    last_position = len(modes[0]) - 1
-    ordered = _by_stride(*modes)
+    ordered = by_stride(*modes)
+    last_place = prod(modes[0][:-1])
     shape: list[int] = []
     stride: list[int] = [0]
     before = 1
     reach = 0
-    for k, (d, position, n, place) in enumerate(ordered):
+    for k, (d, place, n) in enumerate(ordered):
         if d == 0:
             continue
         if d < 0 or d % before:
@@ -122,7 +153,7 @@ def left_inverse(layout: Layout) -> Layout:
         reach += (n - 1) * d
         # The digit L reads at this stride indexes the mode; smaller strides that overlap can push it past the end.
         period = ordered[k + 1][0] // d if k < len(ordered) - 1 else reach // d + 1
-        open_ended = position == last_position and layout.flat_shape[-1] > 1
+        open_ended = place == last_place and layout.flat_shape[-1] > 1
         digit = min(period - 1, reach // d)
         if digit >= n and not open_ended:
             raise LayoutError(
