@@ -135,6 +135,7 @@ def test_a_slice_of_a_swizzled_layout_is_right_plain_or_not(
         # It reads and changes within the slice; far bits move out, near ones stay.
         ("Sw<2,0,2> o 0 o (4,4,2):(4,1,16)", "(_,_,1)", "Sw<2,0,2> o 0 o (4,4):(4,1)+16"),
         ("Sw<2,0,2> o 0 o (4,2,2):(4,1,2)", "(_,_,1)", "Sw<2,0,2> o 2 o (4,2):(4,1)+0"),
+        ("Sw<2,0,2> o 0 o (4,2,2,2):(4,1,2,16)", "(_,_,1,1)", "Sw<2,0,2> o 2 o (4,2):(4,1)+16"),
         ("Sw<2,0,2> o 0 o (4,4):(4,1)", "_", "Sw<2,0,2> o 0 o (4,4):(4,1)+0"),
     ],
 )
