@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
+from layoutgen.algebra.basis import ScaledBasis
 from layoutgen.algebra.compose import Tiler, composition
 from layoutgen.algebra.int_tuple import IntTuple, crd2idx, product, rank, to_text, unflatten
 from layoutgen.algebra.layout import MOST_OFFSETS, Layout
@@ -27,12 +28,26 @@ Coordinate: TypeAlias = "int | None | tuple[Coordinate, ...]"
 class View(NamedTuple):
     """What is left of a layout, and the offset at which it starts: element c is at ``offset + layout(c)``.
 
-    >>> print(View(Layout.parse("(4,8):(1,4)"), 32))
-    (4,8):(1,4)+32
+    Of a coordinate layout, whose strides are scaled basis vectors, the offset is one too; calling the view adds them.
+
+    >>> view = View(Layout.parse("(4,8):(1,4)"), 32)
+    >>> print(view, view(1, 2))
+    (4,8):(1,4)+32 41
+    >>> view = slice_and_offset(Layout((4, 8), (ScaledBasis(1, 0), ScaledBasis(1, 1))), (3, None))
+    >>> print(view, view(5))
+    (8):(1@1)+3@0+0@1 (3, 5)
     """
 
     layout: Layout | ComposedLayout
     offset: int
+
+    def __call__(self, *coordinate: IntTuple) -> Any:
+        """Coordinate or index -> offset in the whole layout: an int, or a coordinate."""
+        point = coordinate[0] if len(coordinate) == 1 else coordinate
+        if isinstance(self.layout, ComposedLayout):
+            return self.offset + self.layout(point)
+        total = self.offset + crd2idx(point, self.layout.shape, self.layout.stride)
+        return total.coordinate() if isinstance(total, ScaledBasis) else total
 
     def __str__(self) -> str:
         return f"{self.layout}+{self.offset}"
@@ -86,7 +101,10 @@ def slice(layout: Layout | ComposedLayout, coordinate: Coordinate) -> Layout | C
     >>> print(slice(ComposedLayout.parse("Sw<3,4,3> o 0 o (10,2):(2,1)"), (None, 0)))
     (10):(2)
     """
-    return slice_and_offset(layout, coordinate).layout
+    if isinstance(layout, ComposedLayout):
+        return _slice_composed(layout, coordinate).layout
+    # The offset isn't asked for: of run-time strides it may be a sum that has no name.
+    return _kept(layout, coordinate)
 
 
 def slice_and_offset(layout: Layout | ComposedLayout, coordinate: Coordinate) -> View:
@@ -110,11 +128,13 @@ def slice_and_offset(layout: Layout | ComposedLayout, coordinate: Coordinate) ->
     """
     if isinstance(layout, ComposedLayout):
         return _slice_composed(layout, coordinate)
-    if not isinstance(coordinate, tuple):
-        return View(layout, 0) if coordinate is None else View(Layout((), ()), layout(coordinate))
-    rest = Layout(dice_tuple(layout.shape, coordinate, fixed=False), dice_tuple(layout.stride, coordinate, fixed=False))
     # Fixed as given, open ones at zero.
-    return View(rest, crd2idx(_opened(coordinate), layout.shape, layout.stride))
+    return View(_kept(layout, coordinate), crd2idx(_opened(coordinate), layout.shape, layout.stride))
+
+
+def _kept(layout: Layout, coordinate: Coordinate) -> Layout:
+    shape, stride = (dice_tuple(part, coordinate, fixed=False) for part in (layout.shape, layout.stride))
+    return Layout(shape, stride)
 
 
 def _slice_composed(layout: ComposedLayout, coordinate: Coordinate) -> View:

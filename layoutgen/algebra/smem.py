@@ -75,7 +75,8 @@ class SmemLayout:
 
     def __call__(self, *coordinate: IntTuple) -> int:
         """Coordinate or index -> offset from the pointer, in elements, before the pointer's swizzle."""
-        return self.layout(*coordinate)
+        offset: int = self.layout(*coordinate)
+        return offset
 
     def offsets(self) -> Offsets:
         """The offsets of indices 0 .. size - 1 before the swizzle, as int64 of shape (size,)."""

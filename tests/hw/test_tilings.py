@@ -18,10 +18,13 @@ from layoutgen.algebra import (
     TiledMma,
     View,
     covers_exactly_once,
+    local_tile,
     make_tiled_copy,
     make_tiled_copy_for,
     make_tiled_mma,
 )
+from layoutgen.algebra.basis import ScaledBasis
+from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.algebra.tv import MODES
 from layoutgen.errors import LayoutError
 from layoutgen.hw.copy_layouts import copy_instruction
@@ -77,13 +80,14 @@ def test_a_thread_holds_what_its_atom_gives_it(name: str, operand: Any) -> None:
     wide = (2 * tile[0], 3 * tile[1])
     tensor = Layout((*wide, 2), (wide[1] + 1, 1, 10_000))
     swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, tensor)
+    identity = Layout((*wide, 2), (ScaledBasis(1, 0), ScaledBasis(1, 1), ScaledBasis(1, 2)))
     partition = {"A": tiled.partition_A, "B": tiled.partition_B, "C": tiled.partition_C}[operand]
     tv = tiled.tv_layout(operand)
     repeats = [tile[k] // tiled.atom.tile(operand)[k] // tiled.threads_vmnk[1 + MODES[operand][k]].size for k in (0, 1)]
     whole = [n // t * r for n, t, r in zip(wide, tile, repeats, strict=True)]
     for thread, vmnk in list(threads_of(tiled).items())[:: tiled.size // 5 | 1]:
         values = tiled.atom.tv(operand)[1].size
-        view, xored = partition(tensor, thread), partition(swizzled, thread)
+        view, xored, named = (partition(layout, thread) for layout in (tensor, swizzled, identity))
         assert view.layout.size == xored.layout.size == values * whole[0] * whole[1] * 2
         assert view.layout.shape == xored.layout.shape and view.layout.rank == 4
         for index, (k, j, i) in enumerate(cartesian(*map(range, (repeats[1], repeats[0], values)))):
@@ -92,8 +96,9 @@ def test_a_thread_holds_what_its_atom_gives_it(name: str, operand: Any) -> None:
         for stage, k, j, i in cartesian((0, 1), *map(range, (whole[1], whole[0], values))):
             row, column = held(tiled, operand, vmnk, i, (j, k))
             offset = row * (wide[1] + 1) + column + 10_000 * stage
-            assert view.offset + view.layout(i, j, k, stage) == offset
-            assert xored.offset + xored.layout(i, j, k, stage) == Swizzle(3, 3, 3)(offset)
+            assert view(i, j, k, stage) == offset
+            assert xored(i, j, k, stage) == Swizzle(3, 3, 3)(offset)
+            assert named(i, j, k, stage) == (row, column, stage)
 
 
 @pytest.mark.parametrize("name", TILINGS)
@@ -111,6 +116,19 @@ def test_the_accumulators_cover_the_tile_once_and_the_operands_as_often_as_they_
         if tiled.atom.tv(operand)[0].cosize > 1 or tiled.atom.threads.size == 1:
             found = sorted(tv(thread, value) for thread in threads for value in range(tv[1].size))
             assert found == list(range(tile[0] * tile[1]))
+
+
+def test_run_time_extents_follow_from_their_divisors() -> None:
+    """A block of a row-major matrix of M by K, both known when the kernel runs, and its partition."""
+    m, k = RuntimeInt(128, "M"), RuntimeInt(64, "K")
+    matrix = Layout((m, k), (k, 1))
+    view = local_tile(matrix, (64, 32), (1, None))
+    assert view.layout == Layout((64, 32, k // 32), (k, 1, 32)) and view.offset == 64 * k
+    tiled = TILINGS["mma.sync"]
+    assert tiled.partition_shape("A", (m, k)) == ((2, 2, 2), m // 32, k // 16)
+    assert tiled.partition_A(matrix, 0).layout == Layout(((2, 2, 2), m // 32, k // 16), ((1, 8 * k, 8), 32 * k, 16))
+    with pytest.raises(LayoutError, match="known divisor"):
+        tiled.partition_A(Layout((RuntimeInt(8, "M"), k)), 0)
 
 
 def test_the_shapes_of_partitions_and_fragments() -> None:
