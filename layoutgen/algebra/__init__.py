@@ -6,6 +6,7 @@ Stands alone: it imports nothing else of layoutgen but the errors.
 (5,4):(8,2)
 """
 
+from layoutgen.algebra.address import AddressSplit, split_address
 from layoutgen.algebra.compose import Tiler, composition, with_shape
 from layoutgen.algebra.cute import cute_type
 from layoutgen.algebra.evaluate import evaluate
@@ -78,6 +79,7 @@ from layoutgen.algebra.tv import SCALAR_FMA, MmaLayouts, TiledMma, make_tiled_mm
 
 __all__ = [
     "SCALAR_FMA",
+    "AddressSplit",
     "ComposedLayout",
     "Coordinate",
     "CopyLayouts",
@@ -148,6 +150,7 @@ __all__ = [
     "size",
     "slice",
     "slice_and_offset",
+    "split_address",
     "tile_to_shape",
     "tiled_divide",
     "tiled_product",
