@@ -156,12 +156,19 @@ def sliced(operation: Callable[[Any, Any], Any]) -> Callable[[str, str], Any]:
     return lambda source, coordinate: operation(layout(source), parse_coordinate(coordinate))
 
 
-def shaped(method: str, operand: str, shape: str) -> Callable[[str], Any]:
+def shaped(method: str, operand: Any, shape: str) -> Callable[[str], Any]:
     """partition_shape_A(128,64) and its like, whose operation's name carries a shape."""
     extents: Any = parse(shape)
-    if method == "partition_shape":
-        return lambda text: tiled_mma(text).partition_shape(operand, extents)  # type: ignore[arg-type]
-    return lambda text: tiled_mma(text).partition_fragment_C(extents)
+
+    def run(text: str) -> Any:
+        mma = tiled_mma(text)
+        if method == "partition_shape":
+            return mma.partition_shape(operand, extents)
+        if operand == "C":
+            return mma.partition_fragment_C(extents)
+        return getattr(mma, f"partition_fragment_{operand}")(Layout(extents), 0)
+
+    return run
 
 
 def tv(operand: Any) -> Callable[[str], Any]:

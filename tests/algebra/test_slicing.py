@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import product as cartesian
 from typing import Any
 
+import pycute
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from layoutgen.algebra import (
@@ -86,6 +87,14 @@ def test_a_slice_is_the_layout_with_the_fixed_coordinates_filled_in(data: st.Dat
     for rest, whole in fillings(coordinate, layout.shape):
         assert view.offset + at(view.layout, rest) == at(layout, whole)
     assert parse_coordinate(coordinate_text(coordinate)) == coordinate
+
+
+@given(st.data(), layouts())
+def test_slices_agree_with_pycute(data: st.DataObject, layout: Layout) -> None:
+    coordinate = data.draw(coordinates(layout.shape))
+    assume(isinstance(coordinate, tuple))  # slice(_, x) is x in C++, and (x) in pycute
+    kept, offset = pycute.slice_and_offset(coordinate, pycute.Layout(layout.shape, layout.stride))
+    assert slice_and_offset(layout, coordinate) == (Layout(kept.shape, kept.stride), offset)
 
 
 @given(st.data(), layouts(strides=SIGNED))
