@@ -15,13 +15,15 @@ def compact_of(shape: Any, extents: list[int], steps: list[int], place: int = 1)
     It is 0, at some point, if a leaf isn't a positive int or nests in something but tuples.
     """
     for n in shape if type(shape) is tuple else (shape,):
-        if type(n) is int and n > 0:
+        if type(n) is int:
             extents.append(n)
-            if n == 1:
-                steps.append(0)
-            else:
+            if n > 1:
                 steps.append(place)
                 place *= n
+            elif n == 1:
+                steps.append(0)
+            else:
+                return 0
         elif type(n) is tuple:
             place = compact_of(n, extents, steps, place)
             if not place:

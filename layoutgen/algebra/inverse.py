@@ -6,7 +6,9 @@ Sources: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md`` and ``include/cute
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 from layoutgen.algebra.int_tuple import IntTuple, ceil_div, product
 from layoutgen.algebra.layout import Layout, flat_layout
@@ -108,13 +110,7 @@ def right_inverse(layout: Layout) -> Layout:
 
 def by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int]]:
     """(stride, index of the mode's second element, extent) in order of stride, then position; no extent is 1."""
-    places = []
-    place = 1
-    for n, d in zip(shape, stride):
-        places.append((d, place, n))
-        place *= n
-    places.sort()
-    return places
+    return sorted(zip(stride, accumulate(shape, mul, initial=1), shape))
 
 
 def left_inverse(layout: Layout) -> Layout:

@@ -6,7 +6,7 @@ Source: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md`` and ``include/cute/
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from layoutgen.algebra.int_tuple import IntTuple
 from layoutgen.algebra.layout import Layout, flat_layout, make_layout
@@ -57,20 +57,23 @@ def merged(flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]) -> tuple[l
     """Extents and strides of the coalesced modes; no modes at all if every extent is 1."""
     shape: list[int] = []
     stride: list[int] = []
-    extent = step = 0  # of the mode that may still grow
-    end: Any = None  # the stride that would continue it
-    for n, d in zip(flat_shape, flat_stride):
+    leaves = zip(flat_shape, flat_stride)
+    extent = step = 1
+    while extent == 1:
+        extent, step = next(leaves, (0, 0))
+    if not extent:
+        return shape, stride
+    end = extent * step  # the stride that would continue the mode
+    for n, d in leaves:
         if d == end:
             extent *= n
             end *= n
         elif n != 1:
-            if extent:
-                shape.append(extent)
-                stride.append(step)
+            shape.append(extent)
+            stride.append(step)
             extent, step, end = n, d, n * d
-    if extent:
-        shape.append(extent)
-        stride.append(step)
+    shape.append(extent)
+    stride.append(step)
     return shape, stride
 
 

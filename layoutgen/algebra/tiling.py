@@ -50,6 +50,10 @@ def _divide(layout: Layout, tiler: Layout | int) -> Layout:
         rest = complement(tile, coalesce(layout).shape)
         return composition(layout, make_layout(tile, rest))
     # Runs of ``tiler`` elements, which is what most divides cut: the same with nothing to look up.
+    if len(layout.flat_shape) == 1:
+        n, d = layout.flat_shape[0], layout.flat_stride[0]
+        cut = tiler, runtime.ceil_div(n, tiler)
+        return trusted(cut, cut, (d if tiler != 1 else 0, d * tiler if cut[1] != 1 else 0))
     modes = open_ended(layout)
     count, left = 1, tiler
     for extent in modes[0]:

@@ -74,8 +74,8 @@ def _unused(a: Layout, modes: Modes, b: Layout, d: int) -> int:
     extents, strides = modes
     step = abs(d)
     for extent in extents[:-1]:
-        if step >= extent and step % extent and b.size == 1:
-            raise _refused(a, modes, b, 1, d, "moves nowhere, and its stride divides no mode of A")
+        if step >= extent and step % extent and b.size == 1 and abs(d) < a.size:
+            raise _refused(a, modes, b, 1, d, "moves nowhere, and its stride, inside A, divides no mode of it")
         step = -(-step // extent)
     return (step if d >= 0 else -step) * strides[-1]
 
@@ -114,11 +114,6 @@ class _Hard:
         sign, reach = (1, self.forward) if d > 0 else (-1, self.backward)
         strides = self.modes[1]
         runs = self._runs(n, abs(d))
-        if len(runs) > 1 and any(sum(digit != 0 for digit in digits) > 1 for _, digits in runs):
-            # CuTe refuses this too, or gives each run a stride along one mode alone, which is wrong.
-            raise _refused(
-                self.a, self.modes, self.b, n, d, "splits where its step moves along several modes of A at once"
-            )
         for length, digits in runs:
             for mode, digit in enumerate(digits[:-1]):
                 if digit and type(length) is int:
@@ -145,9 +140,12 @@ class _Hard:
                 return [*runs, (n, digits)]
             length = min(longest)
             if n % length:
-                raise _refused(
-                    self.a, self.modes, self.b, *whole, f"crosses a mode of A after {length} of {n} steps of {d}"
-                )
+                crossing = f"crosses a mode of A after {length} of {n} steps of {d}"
+                raise _refused(self.a, self.modes, self.b, *whole, crossing)
+            if any(length * digit > extent for extent, digit in zip(self.modes[0], digits[:-1])):
+                # The next run would begin inside a mode; CuTe goes on as if at its start, and is wrong.
+                crossing = f"steps over the end of a mode of A at step {length} of {d}"
+                raise _refused(self.a, self.modes, self.b, *whole, crossing)
             runs.append((length, digits))
             n //= length
             d *= length
