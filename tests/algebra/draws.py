@@ -201,6 +201,39 @@ def _invertible(r: Random) -> tuple[Any, ...]:
     return (nested(r, gap=0.3 if r.random() < 0.6 else 0, zero=0.1),)
 
 
+def _open(r: Random) -> tuple[Any, ...]:
+    """A layout of several modes and a coordinate that fixes some of them."""
+    while True:
+        layout = strided(r)
+        if isinstance(layout.shape, tuple):
+            coordinate = algebra.idx2crd(r.randrange(layout.size), layout.shape)
+            return layout, _opened(r, coordinate)
+
+
+def _opened(r: Random, coordinate: IntTuple) -> Any:
+    if r.random() < 0.4:
+        return None
+    return tuple(_opened(r, mode) for mode in coordinate) if isinstance(coordinate, tuple) else coordinate
+
+
+def _ordered(r: Random) -> tuple[Any, ...]:
+    modes = r.choices(EXTENTS, k=r.randint(2, 4))
+    return tuple(modes), tuple(r.sample(range(1, 9), len(modes)))
+
+
+def _tiled(r: Random) -> tuple[Any, ...]:
+    """Blocks of several modes: CuTe can't pair an int with a tuple of one mode."""
+    while True:
+        block = nested(r, extents=POWERS, most=2) if r.random() < 0.7 else swizzled(r)
+        inner = block.layout_b if isinstance(block, ComposedLayout) else block
+        if inner.rank > 1:
+            break
+    modes = [algebra.size(mode) * r.choice((1, 2, 3, 4)) for mode in inner]
+    modes += [r.choice((1, 3, 4)) for _ in range(r.randint(0, 1))]
+    target = tuple(modes)
+    return (block, target, tuple(r.sample(range(1, 9), len(target)))) if r.random() < 0.4 else (block, target)
+
+
 DRAWS: dict[str, tuple[int, Callable[[Random], tuple[Any, ...]]]] = {
     # operation: (cases, arguments)
     "apply": (40, _point),
@@ -209,12 +242,14 @@ DRAWS: dict[str, tuple[int, Callable[[Random], tuple[Any, ...]]]] = {
     "compact_col_major": (10, lambda r: (shape(r),)),
     "compact_row_major": (10, lambda r: (shape(r),)),
     "compatible": (20, _two_shapes),
-    "complement": (90, _complement),
-    "composition": (160, lambda r: _compose(r) if r.random() < 0.9 else _swizzle_after(r)),
+    "complement": (70, _complement),
+    "composition": (150, lambda r: _compose(r) if r.random() < 0.9 else _swizzle_after(r)),
     "congruent": (20, _two_shapes),
     "cosize": (20, _any),
     "crd2idx": (20, _coordinate),
     "depth": (10, _any),
+    "dice": (12, _open),
+    "domain_distribute": (12, lambda r: (shape(r), r.choice((2, 4, 6, 12)))),
     "downcast": (30, _narrower),
     "filter": (40, _any),
     "filter_zeros": (15, _any),
@@ -223,16 +258,22 @@ DRAWS: dict[str, tuple[int, Callable[[Random], tuple[Any, ...]]]] = {
     "flatten": (10, _any),
     "get": (10, _path),
     "idx2crd": (20, _index),
-    "left_inverse": (60, _invertible),
+    "left_inverse": (40, _invertible),
     "logical_divide": (60, lambda r: _cut(r, whole=False)),
     "logical_product": (35, _repeat),
+    "make_fragment_like": (12, _any),
+    "make_layout_like": (12, _any),
+    "make_ordered_layout": (12, _ordered),
     "product": (5, lambda r: (shape(r),)),
+    "product_each": (5, lambda r: (shape(r),)),
     "raked_product": (35, _paired),
     "rank": (10, _any),
     "recast_layout": (20, _bits),
     "right_inverse": (60, _any),
     "shape_div": (20, _divide_shape),
     "size": (10, _any),
+    "slice": (20, _open),
+    "tile_to_shape": (15, _tiled),
     "tiled_divide": (15, lambda r: _cut(r, whole=True)),
     "tiled_product": (12, _repeat),
     "upcast": (40, _wider),

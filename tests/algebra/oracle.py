@@ -100,6 +100,10 @@ def _apply(layout: Any, *coordinate: IntTuple) -> str:
     return f"({value_of(layout)})({','.join(map(value_of, coordinate))})"
 
 
+def _sliced(name: str, layout: Any, coordinate: Any) -> str:
+    return f"{name}({value_of(coordinate)},{value_of(layout)})"
+
+
 SPELLINGS: dict[str, Callable[..., str]] = {
     "upcast": partial(_by_number, "upcast"),
     "downcast": partial(_by_number, "downcast"),
@@ -107,6 +111,8 @@ SPELLINGS: dict[str, Callable[..., str]] = {
     "get": _get,
     "with_shape": _with_shape,
     "apply": _apply,
+    "slice": partial(_sliced, "slice"),
+    "dice": partial(_sliced, "dice"),
 }
 
 

@@ -130,6 +130,8 @@ def test_long_and_deep_texts_are_bounded() -> None:
     assert raised.value.got is not None and raised.value.got.count("...") == 2
     with pytest.raises(LayoutError, match=f"at most {MOST_TEXT}"):
         evaluate("4" * (MOST_TEXT + 1))
+    many = ", ".join(["2:1"] * 40)
+    assert evaluate(f"make_layout({many})").rank == 40
     deep = "coalesce(" * 31 + "(4,8)" + ")" * 31
     assert evaluate(deep) == Layout(32, 1)
 
