@@ -62,7 +62,15 @@ from layoutgen.algebra.slicing import (
 )
 from layoutgen.algebra.smem import SmemLayout, as_position_independent
 from layoutgen.algebra.swizzle import ComposedLayout, Swizzle
-from layoutgen.algebra.tiled_copy import CopyLayouts, TiledCopy, make_tiled_copy, make_tiled_copy_for
+from layoutgen.algebra.tiled_copy import (
+    CopyLayouts,
+    TiledCopy,
+    make_cotiled_copy,
+    make_tiled_copy,
+    make_tiled_copy_for,
+    make_tiled_copy_for_atom,
+    make_tiled_copy_like,
+)
 from layoutgen.algebra.tiling import (
     blocked_product,
     flat_divide,
@@ -129,12 +137,15 @@ __all__ = [
     "local_tile",
     "logical_divide",
     "logical_product",
+    "make_cotiled_copy",
     "make_fragment_like",
     "make_layout",
     "make_layout_like",
     "make_ordered_layout",
     "make_tiled_copy",
     "make_tiled_copy_for",
+    "make_tiled_copy_for_atom",
+    "make_tiled_copy_like",
     "make_tiled_mma",
     "max_vector",
     "offsets",

@@ -6,14 +6,17 @@ Source: CUTLASS ``include/cute/atom/copy_atom.hpp`` and ``copy_traits.hpp``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
 
 from layoutgen.algebra.compose import composition, with_shape
 from layoutgen.algebra.int_tuple import product, to_text
-from layoutgen.algebra.inverse import right_inverse
+from layoutgen.algebra.inverse import left_inverse, right_inverse
 from layoutgen.algebra.layout import Layout, make_layout
 from layoutgen.algebra.recast import recast_layout, upcast
 from layoutgen.algebra.shaping import product_each
-from layoutgen.algebra.simplify import AnyLayout, coalesce
+from layoutgen.algebra.simplify import AnyLayout, coalesce, filter
 from layoutgen.algebra.slicing import View, slice, slice_and_offset
 from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.algebra.tiling import logical_product, raked_product, zipped_divide
@@ -252,3 +255,79 @@ def make_tiled_copy_for(atom: CopyLayouts, mma: TiledMma, operand: Operand) -> T
     m, n, k = mma.tile_mnk
     tile = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
     return TiledCopy(atom, mma.tv_layout(operand), tile)
+
+
+def make_tiled_copy_like(atom: CopyLayouts, copy: TiledCopy, side: Literal["S", "D"]) -> TiledCopy:
+    """A copy with another atom, whose registers are those on one side of ``copy`` (CuTe's make_tiled_copy_S, .._D).
+
+    Raises:
+        LayoutError: as for TiledCopy.
+
+    >>> copy = make_tiled_copy(CopyLayouts.vector(4), Layout((4, 8)), Layout((4, 1)))
+    >>> print(make_tiled_copy_like(CopyLayouts.vector(1), copy, "D").tv)
+    (32,(4,1)):(4,(1,0))
+    """
+    return TiledCopy(atom, copy.layout_S_TV() if side == "S" else copy.layout_D_TV(), copy.tiler)
+
+
+def make_tiled_copy_for_atom(atom: CopyLayouts, mma: TiledMma) -> TiledCopy:
+    """The smallest copy of C that ``mma``'s accumulators retile to: as many values as one copy atom has (CuTe's
+    make_tiled_copy_C_atom, for epilogues in steps).
+
+    Raises:
+        LayoutError: a thread of ``mma`` has fewer values than the atom; as for make_cotiled_copy.
+
+    >>> from layoutgen.algebra.tv import SCALAR_FMA, make_tiled_mma
+    >>> copy = make_tiled_copy_for_atom(CopyLayouts.vector(2), make_tiled_mma(SCALAR_FMA, Layout((4, 2)), (8, 8)))
+    >>> print(copy.tv, copy.tile)
+    ((4,2),2):((1,8),4) (8, 2)
+    """
+    m, n, _ = mma.tile_mnk
+    tv = mma.tv_layout("C")
+    values = atom.src[1].size
+    if values > tv[1].size:
+        raise LayoutError(
+            "a copy atom takes no more values than a thread holds",
+            got=f"{values} of {tv[1].size}",
+            fix="use a narrower copy, or a larger tile",
+        )
+    return _over_what_it_touches(atom, (m, n), composition(tv, Layout((tv[0].size, values))))
+
+
+def make_cotiled_copy(atom: CopyLayouts, tv: Layout, data: Layout) -> TiledCopy:
+    """A copy given by offsets: ``tv`` maps (thread, value) to offsets of ``data``, whatever coordinates those have.
+
+    Post: data(coordinate of the tile at R.tv(t, v)) == tv(t, v).
+
+    Raises:
+        LayoutError: an offset that isn't one of ``data``; offsets that aren't a tile of its modes; as for TiledCopy.
+
+    >>> copy = make_cotiled_copy(CopyLayouts.vector(4), Layout((8, 4), (4, 1)), Layout((16, 8), (8, 1)))
+    >>> print(copy.tv, [str(cut) for cut in copy.tiler])
+    ((2,4),4):((4,1),8) ['4:1', '(2,4):(4,1)']
+    """
+    index = composition(make_layout(left_inverse(data), Layout(1, 0)), tv)
+    if not np.array_equal(data.at(index.offsets()), tv.offsets()):
+        raise LayoutError(
+            "a copy by offsets touches only what the data layout has",
+            got=f"{tv} in {data}",
+            fix="give (thread, value) layouts of offsets that the data layout reaches",
+        )
+    return _over_what_it_touches(atom, product_each(data.shape), index)
+
+
+def _over_what_it_touches(atom: CopyLayouts, shape: tuple[int, ...], tv: Layout) -> TiledCopy:
+    """The copy whose tile is the part of ``shape`` that ``tv`` reaches, mode by mode."""
+    tiler = tuple(
+        filter(composition(Layout(shape, tuple(int(k == mode) for k in range(len(shape)))), tv))
+        for mode in range(len(shape))
+    )
+    from_tile = composition(Layout(shape), tiler)
+    in_tile = composition(left_inverse(from_tile), tv)
+    if not np.array_equal(from_tile.at(in_tile.offsets()), tv.offsets()):
+        raise LayoutError(
+            "the elements of a tiled copy are a tile: some of each mode",
+            got=f"{tv} in a tensor of {to_text(shape)}",
+            fix="let threads and values move along whole modes",
+        )
+    return TiledCopy(atom, in_tile, tiler)

@@ -20,11 +20,14 @@ from layoutgen.algebra import (
     domain_distribute,
     local_partition,
     local_tile,
+    make_cotiled_copy,
     make_fragment_like,
     make_layout_like,
     make_ordered_layout,
     make_tiled_copy,
     make_tiled_copy_for,
+    make_tiled_copy_for_atom,
+    make_tiled_copy_like,
     make_tiled_mma,
     product_each,
     slice,
@@ -114,6 +117,37 @@ def copy_lines() -> Iterator[str]:
         yield check(f"{made}::get_layoutD_TV()", copy.layout_D_TV())
 
 
+COTILED = [
+    ("UniversalCopy<uint128_t>", 4, "(8,4):(4,1)", "(16,8):(8,1)"),
+    ("UniversalCopy<float>", 1, "(32,4):(1,64)", "(16,16)"),
+    ("UniversalCopy<uint64_t>", 2, "((4,8),(2,2)):((2,64),(1,8))", "(16,64):(64,1)"),
+]
+
+
+def derived_lines() -> Iterator[str]:
+    """Copies made from other copies, from accumulators, and from offsets."""
+    mma, spelled = tiled(*MMAS[0])
+    yield f"using Warps = {spelled};"
+    narrow = make_tiled_copy_for(copy_instruction("SM75_U32x4_LDSM_N").layouts.recast(1, 16), mma, "A")
+    made = "make_tiled_copy_A(Copy_Atom<SM75_U32x4_LDSM_N,half_t>{},Warps{})"
+    for side in ("S", "D"):
+        copy = make_tiled_copy_like(CopyLayouts.vector(1), narrow, side)  # type: ignore[arg-type]
+        derived = f"decltype(make_tiled_copy_{side}(Copy_Atom<UniversalCopy<half_t>,half_t>{{}},{made}))"
+        yield check(f"typename {derived}::TiledLayout_TV{{}}", copy.tv)
+    for values in (1, 2):
+        copy = make_tiled_copy_for_atom(CopyLayouts.vector(values), mma)
+        atom = f"Copy_Atom<UniversalCopy<uint_bit_t<{32 * values}>>,float>{{}}"
+        derived = f"decltype(make_tiled_copy_C_atom({atom},Warps{{}}))"
+        yield check(f"typename {derived}::TiledLayout_TV{{}}", copy.tv)
+        yield check(f"typename {derived}::Tiler_MN{{}}", copy.tiler)
+    for instruction, values, tv, data in COTILED:
+        offsets, layout = Layout.parse(tv), Layout.parse(data)
+        copy = make_cotiled_copy(CopyLayouts.vector(values), offsets, layout)
+        made = f"make_cotiled_copy(Copy_Atom<{instruction},float>{{}},{value_of(offsets)},{value_of(layout)})"
+        yield check(f"typename decltype({made})::TiledLayout_TV{{}}", copy.tv)
+        yield check(f"typename decltype({made})::Tiler_MN{{}}", copy.tiler)
+
+
 def tensor_lines() -> Iterator[str]:
     """Tiles and partitions are made of tensors in C++, whose layouts we compare."""
     matrix = Layout((128, 64), (64, 1))
@@ -161,7 +195,7 @@ def check(expression: str, ours: Any) -> str:
     return same(f"remove_cvref_t<decltype({expression})>{{}}", type_of(ours))
 
 
-@pytest.mark.parametrize("lines", [(mma_lines, tensor_lines), (copy_lines,), (shape_lines,)])
+@pytest.mark.parametrize("lines", [(mma_lines, tensor_lines), (copy_lines, derived_lines), (shape_lines,)])
 def test_cute_agrees(lines: Any, tmp_path: Path) -> None:
     checks = [line for some in lines for line in some()]
     assert len(checks) > 25

@@ -17,10 +17,13 @@ from layoutgen.algebra import (
     TiledCopy,
     TiledMma,
     View,
+    composition,
     covers_exactly_once,
     local_tile,
+    make_cotiled_copy,
     make_tiled_copy,
     make_tiled_copy_for,
+    make_tiled_copy_for_atom,
     make_tiled_mma,
 )
 from layoutgen.algebra.basis import ScaledBasis
@@ -199,6 +202,32 @@ def test_a_copy_for_c_stores_the_accumulators() -> None:
     assert covers_exactly_once(stmatrix.layout_D_TV(), stmatrix.tile)
 
 
+@pytest.mark.parametrize(
+    ("values", "tv", "data"),
+    [
+        (4, "(8,4):(4,1)", "(16,8):(8,1)"),
+        (1, "(32,4):(1,64)", "(16,16):(1,16)"),
+        (2, "((4,8),(2,2)):((2,64),(1,8))", "(16,64):(64,1)"),
+        (1, "(2,1):(5,0)", "(4,4):(1,4)"),
+    ],
+)
+def test_a_copy_by_offsets_touches_those_offsets(values: int, tv: str, data: str) -> None:
+    offsets, layout = Layout.parse(tv), Layout.parse(data)
+    copy = make_cotiled_copy(CopyLayouts.vector(values), offsets, layout)
+    in_data = composition(layout, copy.tiler)
+    for thread, value in cartesian(range(offsets[0].size), range(offsets[1].size)):
+        assert in_data(copy.tv(thread, value)) == offsets(thread, value)
+
+
+def test_the_smallest_copy_of_c_has_each_threads_first_values() -> None:
+    tiled = TILINGS["mma.sync"]
+    copy = make_tiled_copy_for_atom(CopyLayouts.vector(2), tiled)
+    whole = composition(Layout((32, 32)), copy.tiler)
+    tv = tiled.tv_layout("C")
+    for thread, value in cartesian(range(128), range(2)):
+        assert whole(copy.tv(thread, value)) == tv(thread, value)
+
+
 def atom(**changed: Any) -> MmaLayouts:
     parts: dict[str, Any] = {
         "shape_mnk": (8, 4, 1), "threads": Layout(4), "a": Layout((4, 2)), "b": Layout((4, 1)), "c": Layout((4, 8)),
@@ -230,6 +259,10 @@ def partition(tiled: TiledMma, shape: Any, thread: int = 0) -> View:
         (lambda: make_tiled_copy(CopyLayouts.vector(1), Layout((4, 4), (1, 0))), "number 0, 1, 2"),
         (lambda: make_tiled_copy(CopyLayouts.vector(8), Layout((4, 4)), Layout((1, 4))), "whole atoms"),
         (lambda: TiledCopy(CopyLayouts.vector(1), Layout((4, 4)), (2, 4)), "lie in its tile"),
+        (lambda: make_tiled_copy_for_atom(CopyLayouts.vector(32), TILINGS["mma.sync"]), "no more values than"),
+        (lambda: make_cotiled_copy(CopyLayouts.vector(1), Layout((4, 4)), Layout((4, 2))), "only what the data layout"),
+        (lambda: make_cotiled_copy(CopyLayouts.vector(1), Layout((2, 2), (1, 5)), Layout((4, 4))), "overlap"),
+        (lambda: make_cotiled_copy(CopyLayouts.vector(1), Layout((8, 4), (4, 1)), Layout((16, 8), (12, 1))), "walks"),
         (lambda: CopyLayouts(Layout((2, 4)), Layout((4, 2)), Layout((2, 4))), "equally many threads"),
         (lambda: CopyLayouts.vector(8).recast(8, 128), "moves whole elements"),
         (lambda: make_tiled_copy(CopyLayouts.vector(1), Layout((4, 4))).partition_S(Layout((6, 4)), 0), "whole tiles"),
