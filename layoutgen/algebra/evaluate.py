@@ -89,12 +89,9 @@ def grid(value: Any) -> str:
             allowed=f"at most {MOST_ROWS} rows and {MOST_COLUMNS} columns",
             fix="show a part of it, such as composition(layout, <8,8>)",
         )
-    return _table([[_cell(view, layout, row, column) for column in range(columns)] for row in range(rows)])
-
-
-def _cell(view: View, layout: Layout | ComposedLayout, row: int, column: int) -> str:
-    offset = layout(row, column) if layout.rank == 2 else layout(column)
-    return show(offset + view.offset if isinstance(offset, int) else offset)
+    if layout.rank == 2:
+        return _table([[show(view(row, column)) for column in range(columns)] for row in range(rows)])
+    return _table([[show(view(column)) for column in range(columns)]])
 
 
 def _table(cells: list[list[str]]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
+from layoutgen.algebra.basis import ScaledBasis
 from layoutgen.algebra.compose import Tiler, composition
 from layoutgen.algebra.int_tuple import IntTuple, ceil_div, product, to_text
 from layoutgen.algebra.inverse import complement, right_inverse
@@ -231,7 +232,9 @@ def _composition(result: Any, a: Any, b: Any) -> Iterator[Step]:
 
 
 def _compose_layouts(result: Layout, a: Layout, b: Layout) -> Iterator[Step]:
-    whole = coalesce(a)
+    # A stride such as 2@1 names a mode of A, which coalescing would lose.
+    named = any(isinstance(d, ScaledBasis) for d in b.flat_stride)
+    whole = a if named else coalesce(a)
     if whole.flat_shape != a.flat_shape:
         yield Step("A coalesced is the same function of an index, with fewer modes to walk along", whole, Same((a,)))
     leaves = list(_leaves(b, result))
@@ -256,8 +259,10 @@ def _walk(a: Layout, leaf: Layout, part: Layout) -> str:
     n, d = leaf.flat_shape[0], leaf.flat_stride[0]
     if n == 1 or d == 0:
         return "doesn't move"
+    if isinstance(d, ScaledBasis):
+        return f"goes along the mode of A that {d} names"
     if not all(type(number) is int for number in (n, d, *a.flat_shape)):
-        return "goes through A as it stands"
+        return "goes through A as far as divisors tell"
     pieces: list[str] = []
     for m, s in zip(part.flat_shape, part.flat_stride, strict=True):
         mode, place = 0, 1

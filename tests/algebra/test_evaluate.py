@@ -9,7 +9,8 @@ import pytest
 
 from layoutgen import algebra
 from layoutgen.algebra import ComposedLayout, Layout, Swizzle
-from layoutgen.algebra.evaluate import eval_command, evaluate
+from layoutgen.algebra.basis import ScaledBasis
+from layoutgen.algebra.evaluate import eval_command, evaluate, grid
 from layoutgen.algebra.explain import EXPLAINED
 from layoutgen.algebra.expression import MOST_TEXT, functions, show
 from layoutgen.errors import LayoutError
@@ -177,6 +178,11 @@ def test_a_table_shows_every_offset_in_its_place(expression: str) -> None:
     for row, line in enumerate(body):
         at = [layout(row, column) if layout.rank == 2 else layout(column) for column in range(columns)]
         assert line.split() == [str(row), *map(str, at)]
+
+
+def test_a_table_of_a_coordinate_layout_shows_coordinates() -> None:
+    *_, last = grid(Layout((2, 3), (ScaledBasis(1, 0), ScaledBasis(1, 1)))).splitlines()
+    assert last.split() == ["1", "(1,0)", "(1,1)", "(1,2)"]
 
 
 def test_a_table_of_a_view_counts_from_where_it_starts() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from layoutgen import algebra
 from layoutgen.algebra import ComposedLayout, Layout, Swizzle, parse
+from layoutgen.algebra.basis import ScaledBasis
 from layoutgen.algebra.explain import (
     EXPLAINED,
     Disjoint,
@@ -21,6 +22,7 @@ from layoutgen.algebra.explain import (
     Undoes,
     explain,
 )
+from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.errors import LayoutError
 from tests.algebra.draws import DRAWS
 from tests.algebra.reference import value, values
@@ -28,11 +30,16 @@ from tests.algebra.reference import value, values
 EQUATION = re.compile(r"\(?(-?\d+(?: (?:\*|//) -?\d+)? [!=]= -?\d+)\)?")
 
 
-def at(function: Any, index: int) -> int:
-    """Layouts by definition; swizzles, which have no shape, by calling them."""
+def at(function: Any, index: int) -> Any:
+    """Layouts by definition; swizzles, which have no shape, and coordinate layouts by calling them."""
     if isinstance(function, ComposedLayout):
         return at(function.layout_a, function.offset + at(function.layout_b, index))
-    return value(function, index) if isinstance(function, Layout) else function(index)
+    if isinstance(function, Layout) and all(type(d) is int for d in function.flat_stride):
+        return value(function, index)
+    offset = function(index)
+    while isinstance(offset, tuple) and offset and offset[-1] == 0:
+        offset = offset[:-1]  # a coordinate says nothing of later axes
+    return offset
 
 
 def offsets(layout: Any) -> list[int]:
@@ -110,6 +117,38 @@ def test_every_step_of_random_derivations_holds(name: str) -> None:
 )
 def test_chosen_derivations_hold(name: str, arguments: tuple[str, ...]) -> None:
     check(explain(name, *map(parse, arguments)))
+
+
+AXES = Layout((4, 4), (ScaledBasis(1, 0), ScaledBasis(1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("composition", (AXES, Layout((2, 8), (8, 1)))),
+        ("coalesce", (Layout((4, 2, 3), (ScaledBasis(1, 0), ScaledBasis(4, 0), ScaledBasis(1, 1))),)),
+        ("logical_divide", (AXES, Layout(2, 2))),
+    ],
+)
+def test_derivations_of_coordinate_layouts_hold(name: str, arguments: tuple[Any, ...]) -> None:
+    explanation = explain(name, *arguments)
+    assert explanation.result == getattr(algebra, name)(*arguments)
+    assert all(holds(step) for step in explanation.walk())
+
+
+def test_a_stride_that_names_a_mode_says_so() -> None:
+    tile = Layout((4, 2), (ScaledBasis(1, 1), ScaledBasis(2, 0)))
+    explanation = explain("composition", Layout((8, 4), (1, 8)), tile)
+    assert "mode 4:1@1 of B goes along the mode of A that 1@1 names" in str(explanation)
+    assert "coalesced" not in str(explanation)
+    assert explanation.result == Layout((4, 2), (8, 2))
+
+
+def test_extents_known_at_run_time_are_explained() -> None:
+    rows = RuntimeInt(16, "m")
+    explanation = explain("logical_divide", Layout(rows), 8)
+    assert "?{div=2} of that, rounded up, make all ?{div=16}" in str(explanation)
+    assert explanation.result == algebra.logical_divide(Layout(rows), 8)
 
 
 def test_the_checks_can_fail() -> None:
