@@ -80,8 +80,8 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
     return Layout(shape, compact_order(shape, order))
 
 
-def make_layout_like(layout: Layout) -> Layout:
-    """The compact layout of the same shape and order of strides; modes of stride 0 keep it.
+def make_layout_like(layout: Layout | ComposedLayout) -> Layout:
+    """The compact layout of the same shape and order of strides; modes of stride 0 keep it. A swizzle is left out.
 
     Domain: that of ``layout``. Codomain: 0 .. (number of coordinates, stride-0 modes not counted) - 1.
 
@@ -92,6 +92,8 @@ def make_layout_like(layout: Layout) -> Layout:
     >>> print(make_layout_like(Layout.parse("(4,8):(2,32)")))
     (4,8):(1,4)
     """
+    if isinstance(layout, ComposedLayout):
+        return make_layout_like(layout.layout_b)
     return Layout(layout.shape, compact_order(filter_zeros(layout).shape, layout.stride))
 
 
@@ -148,8 +150,8 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple | None = No
     return blocked_product(make_layout(*block, *[Layout(1, 0)] * (len(target) - block.rank)), tiler)
 
 
-def domain_distribute(shape: IntTuple, count: int) -> Layout:
-    """``count`` indices of ``shape``, taken from each mode as far as both divide; for sharing work among threads.
+def domain_distribute(shape: IntTuple | Layout | ComposedLayout, count: int) -> Layout:
+    """``count`` indices of a shape or of a layout's, taken from each mode as far as both divide; for sharing work among threads.
 
     Domain: 0 .. size(R) - 1. Codomain: indices of ``shape``.
 
@@ -165,7 +167,7 @@ def domain_distribute(shape: IntTuple, count: int) -> Layout:
         raise LayoutError("work is shared among at least one", got=count)
     extents, strides = [], []
     place = 1
-    for extent in flatten(shape):
+    for extent in flatten(shape.shape if isinstance(shape, (Layout, ComposedLayout)) else shape):
         share = gcd(extent, count)
         extents.append(share)
         strides.append(place)

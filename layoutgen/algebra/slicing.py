@@ -178,7 +178,7 @@ def _opened(coordinate: Coordinate) -> IntTuple:
     return coordinate or 0
 
 
-def dice(layout: Layout, coordinate: Coordinate) -> Layout:
+def dice(layout: AnyLayout, coordinate: Coordinate) -> AnyLayout:
     """The modes of ``layout`` at which the coordinate is an int, whatever its value: what slice leaves out.
 
     Domain: the coordinates that are fixed. Codomain: that of ``layout``.
@@ -191,6 +191,8 @@ def dice(layout: Layout, coordinate: Coordinate) -> Layout:
     >>> print(dice(Layout.parse("(4,(2,3)):(1,(4,8))"), (None, (1, None))))
     (2):(4)
     """
+    if isinstance(layout, ComposedLayout):
+        return layout.map_inner(lambda inner: dice(inner, coordinate))
     shape, stride = (dice_tuple(part, coordinate, fixed=True) for part in (layout.shape, layout.stride))
     return Layout(shape, stride)
 

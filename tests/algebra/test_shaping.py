@@ -59,6 +59,7 @@ def test_an_order_may_stop_nesting_before_its_shape() -> None:
 @given(layouts(strides=SIGNED))
 def test_a_layout_like_another_keeps_its_order_and_its_broadcasts(layout: Layout) -> None:
     result = make_layout_like(layout)
+    assert result == make_layout_like(ComposedLayout(Swizzle(1, 0, 1), 0, layout))
     assert result.shape == layout.shape
     pairs = [
         (old, new)
@@ -116,6 +117,7 @@ def test_a_tiled_block_repeats_itself_in_order(data: st.DataObject, block: Layou
 @given(profiles(), st.integers(1, 96))
 def test_distributed_indices_are_distinct_and_stay_inside(shape: IntTuple, among: int) -> None:
     result = domain_distribute(shape, among)
+    assert result == domain_distribute(Layout(shape), among)
     drawn = values(result)
     assert len(set(drawn)) == len(drawn) and drawn == sorted(drawn)
     assert among % len(drawn) == 0 and count(shape) % len(drawn) == 0

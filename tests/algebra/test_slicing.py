@@ -108,6 +108,8 @@ def test_dice_is_what_slice_leaves_out(data: st.DataObject, layout: Layout) -> N
         leaves(layout.shape, layout.stride)
     )
     assert dice(layout, opposite(coordinate)) == kept
+    swizzled = ComposedLayout(Swizzle(1, 0, 1), 3, layout)
+    assert dice(swizzled, coordinate) == ComposedLayout(Swizzle(1, 0, 1), 3, diced)
 
 
 def opposite(coordinate: Any) -> Any:
