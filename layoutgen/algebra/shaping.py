@@ -151,7 +151,8 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple | None = No
 
 
 def domain_distribute(shape: IntTuple | Layout | ComposedLayout, count: int) -> Layout:
-    """``count`` indices of a shape or of a layout's, taken from each mode as far as both divide; for sharing work among threads.
+    """``count`` indices of a shape or of a layout's, taken from each mode as far as both divide: work shared among
+    threads.
 
     Domain: 0 .. size(R) - 1. Codomain: indices of ``shape``.
 
