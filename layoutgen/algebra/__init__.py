@@ -7,7 +7,10 @@ Stands alone: it imports nothing else of layoutgen but the errors.
 """
 
 from layoutgen.algebra.address import AddressSplit, split_address
+from layoutgen.algebra.basis import ScaledBasis
+from layoutgen.algebra.common import max_common_layout, max_common_vector, nullspace
 from layoutgen.algebra.compose import Tiler, composition, with_shape
+from layoutgen.algebra.coordinate import index_layout, is_coordinate_layout, make_identity_layout
 from layoutgen.algebra.cute import cute_type
 from layoutgen.algebra.evaluate import evaluate
 from layoutgen.algebra.explain import explain
@@ -38,8 +41,18 @@ from layoutgen.algebra.layout import (
     size,
 )
 from layoutgen.algebra.notation import parse
-from layoutgen.algebra.properties import Cover, covers_exactly_once, first_collision, is_injective, max_vector
+from layoutgen.algebra.properties import (
+    Cover,
+    covers_exactly_once,
+    first_collision,
+    first_gap,
+    is_bijective,
+    is_injective,
+    is_surjective,
+    max_vector,
+)
 from layoutgen.algebra.recast import downcast, recast_layout, upcast
+from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.algebra.shaping import (
     domain_distribute,
     make_fragment_like,
@@ -97,6 +110,8 @@ __all__ = [
     "LayoutLike",
     "MmaLayouts",
     "Offsets",
+    "RuntimeInt",
+    "ScaledBasis",
     "SmemLayout",
     "Swizzle",
     "TiledCopy",
@@ -126,12 +141,17 @@ __all__ = [
     "filter",
     "filter_zeros",
     "first_collision",
+    "first_gap",
     "flat_divide",
     "flat_product",
     "flatten",
     "get",
     "idx2crd",
+    "index_layout",
+    "is_bijective",
+    "is_coordinate_layout",
     "is_injective",
+    "is_surjective",
     "left_inverse",
     "local_partition",
     "local_tile",
@@ -139,6 +159,7 @@ __all__ = [
     "logical_product",
     "make_cotiled_copy",
     "make_fragment_like",
+    "make_identity_layout",
     "make_layout",
     "make_layout_like",
     "make_ordered_layout",
@@ -147,7 +168,10 @@ __all__ = [
     "make_tiled_copy_for_atom",
     "make_tiled_copy_like",
     "make_tiled_mma",
+    "max_common_layout",
+    "max_common_vector",
     "max_vector",
+    "nullspace",
     "offsets",
     "parse",
     "parse_coordinate",

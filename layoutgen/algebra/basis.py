@@ -105,15 +105,17 @@ class ScaledBasis:
     __abs__ = __index__ = __int__ = __sub__ = __rsub__ = __divmod__ = __rdivmod__ = _no_integer
 
 
-def single_axis(d: ScaledBasis) -> tuple[Path, Any]:
-    """The one (path, value) of a basis vector that is no sum.
+def single_axis(d: Any) -> tuple[Path, Any]:
+    """The one (path, value) of a stride; the path of an integer is ().
 
     Raises:
         LayoutError: it moves along several axes at once.
 
-    >>> single_axis(ScaledBasis(2, 1, 0))
-    ((1, 0), 2)
+    >>> single_axis(ScaledBasis(2, 1, 0)), single_axis(3)
+    (((1, 0), 2), ((), 3))
     """
+    if not isinstance(d, ScaledBasis):
+        return (), d
     if len(d.terms) != 1:
         raise LayoutError("a stride that names a mode moves along one axis", got=d)
     return d.terms[0]

@@ -7,7 +7,7 @@ Cecka, arXiv 2603.02298.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast, overload
+from typing import TypeAlias, overload
 
 from layoutgen.algebra.basis import Path, ScaledBasis, single_axis
 from layoutgen.algebra.int_tuple import IntTuple, unflatten
@@ -100,7 +100,9 @@ def _after(a: Layout | ComposedLayout, b: Tiler | ComposedLayout | Swizzle) -> L
                 fix="move the offset into the pointer first",
             )
         return _after(_after(a, b.layout_a), b.layout_b)
-    return a
+    if b is None:
+        return a
+    raise LayoutError("a layout composes with a layout, a swizzle or a tiler", got=f"{a} o {b!r}")
 
 
 def _compose(a: Layout, b: Layout) -> Layout:
@@ -112,9 +114,7 @@ def _compose(a: Layout, b: Layout) -> Layout:
 
 def _compose_axes(a: Layout, b: Layout) -> Layout:
     """B's offsets are coordinates of A: its leaf n:d@path walks along the mode of A at that path."""
-    steps: list[tuple[Path, Any]] = [
-        single_axis(d) if isinstance(d, ScaledBasis) else ((), d) for d in cast("tuple[Any, ...]", b.flat_stride)
-    ]
+    steps = list(map(single_axis, b.flat_stride))
     parts: dict[Path, list[int]] = {}
     for leaf, (path, _) in enumerate(steps):
         parts.setdefault(path, []).append(leaf)

@@ -9,14 +9,18 @@ from __future__ import annotations
 from itertools import accumulate
 from math import prod
 from operator import mul
+from typing import Any, overload
 
+from layoutgen.algebra.basis import Path, ScaledBasis, single_axis
 from layoutgen.algebra.int_tuple import IntTuple, ceil_div, product
-from layoutgen.algebra.layout import Layout, flat_layout
+from layoutgen.algebra.layout import Layout, flat_layout, trusted
 from layoutgen.algebra.simplify import filter_zeros, merged
+from layoutgen.algebra.swizzle import ComposedLayout
+from layoutgen.algebra.swizzled import complement_of, invert_left, invert_right
 from layoutgen.errors import LayoutError
 
 
-def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
+def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | None = None) -> Layout:
     """What ``layout`` leaves out of the first size(cotarget) offsets; by default of its own cosize.
 
     Domain: the gaps between and the repetitions after ``layout``. Codomain: offsets.
@@ -25,15 +29,39 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
     disjoint from ``layout``. If the sorted strides chain (each a multiple of the stride before times its extent) and
     cotarget is a multiple of the last, then (layout, R) covers 0 .. cotarget - 1 exactly once per such coordinate.
 
+    A coordinate layout has a complement if it moves along one axis; a swizzled layout has that of the layout inside, if
+    it stays disjoint.
+
     Raises:
-        LayoutError: a negative stride, or modes that overlap.
+        LayoutError: a negative stride, modes that overlap, or several axes.
 
     >>> print(complement(Layout.parse("4:2"), 24))
     (2,3):(1,8)
     >>> print(complement(Layout.parse("(2,2):(1,6)"), 24))
     (3,2):(2,12)
     """
-    return _rest(layout, cotarget, keep_ones=False)
+    if isinstance(layout, ComposedLayout):
+        return complement_of(layout, cotarget, complement)
+    try:
+        return _rest(layout, cotarget, keep_ones=False)
+    except LayoutError:
+        along = _axis(layout)
+        if along is None:
+            raise
+    # All strides lie along one axis, which is as good as the integers.
+    path, flat_stride = along
+    rest = _rest(trusted(layout.shape, layout.flat_shape, flat_stride), cotarget, keep_ones=False)
+    basis = ScaledBasis(1, *path)
+    return trusted(rest.shape, rest.flat_shape, tuple([d and d * basis for d in rest.flat_stride]))
+
+
+def _axis(layout: Layout) -> tuple[Path, tuple[Any, ...]] | None:
+    """The one axis that a coordinate layout moves along, and how far each mode does; None if there isn't one."""
+    steps = list(map(single_axis, layout.flat_stride))
+    paths = {path for path, d in steps if d != 0}
+    if len(paths) != 1 or () in paths:
+        return None
+    return paths.pop(), tuple([d for _, d in steps])
 
 
 def run_time_complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
@@ -77,18 +105,34 @@ def _rest(layout: Layout, cotarget: IntTuple | None, keep_ones: bool) -> Layout:
     return flat_layout(shape, stride)
 
 
-def right_inverse(layout: Layout) -> Layout:
+@overload
+def right_inverse(layout: Layout) -> Layout: ...
+
+
+@overload
+def right_inverse(layout: ComposedLayout) -> ComposedLayout: ...
+
+
+def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """The largest R, in order of stride, with layout(R(i)) == i.
 
     Domain: offsets 0 .. size(R) - 1. Codomain: indices of ``layout``.
 
     Post: layout(R(i)) == i for every i < size(R); 1:0 if no mode has stride 1.
 
+    Raises:
+        LayoutError: a swizzled layout that doesn't fill whole periods of its swizzle from offset 0 on; strides that
+            aren't integers.
+
     >>> print(right_inverse(Layout.parse("(8,4):(4,1)")))
     (4,8):(8,1)
     >>> print(right_inverse(Layout.parse("4:2")))
     1:0
+    >>> print(right_inverse(ComposedLayout.parse("Sw<1,0,3> o 0 o (4,4):(4,1)")))
+    (4,4):(4,1) o 0 o Sw<1,0,3> o 0 o 16:1
     """
+    if isinstance(layout, ComposedLayout):
+        return invert_right(layout, right_inverse)
     shape: list[int] = []
     stride: list[int] = []
     reached = 1
@@ -113,7 +157,15 @@ def by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int]]
     return sorted(zip(stride, accumulate(shape, mul, initial=1), shape))
 
 
-def left_inverse(layout: Layout) -> Layout:
+@overload
+def left_inverse(layout: Layout) -> Layout: ...
+
+
+@overload
+def left_inverse(layout: ComposedLayout) -> ComposedLayout: ...
+
+
+def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """L that undoes ``layout``; a quasi-inverse if ``layout`` isn't injective.
 
     Domain: offsets. Codomain: indices of ``layout``.
@@ -126,6 +178,8 @@ def left_inverse(layout: Layout) -> Layout:
     >>> print(left_inverse(Layout.parse("(4,2):(1,16)")))
     (16,2):(1,4)
     """
+    if isinstance(layout, ComposedLayout):
+        return invert_left(layout, left_inverse)
     modes = merged(layout.flat_shape, layout.flat_stride)
     ordered = by_stride(*modes)
     last_place = prod(modes[0][:-1])

@@ -149,7 +149,7 @@ class Layout(_Draft):
         """Elements spanned from the smallest to the largest offset: 1 + sum of (extent - 1) * abs(stride)."""
         return 1 + sum((n - 1) * abs(d) for n, d in zip(self.flat_shape, self.flat_stride, strict=True))
 
-    def __call__(self, *coordinate: IntTuple) -> Any:
+    def __call__(self, *coordinate: IntTuple) -> int:
         """Coordinate or index -> offset; past the end the last mode goes on, as in CuTe C++.
 
         The offset is an int, or a nested tuple of ints if the strides are scaled basis vectors.
