@@ -8,7 +8,9 @@ from __future__ import annotations
 from math import gcd
 
 from layoutgen.algebra.int_tuple import IntTuple, compact_col_major, flatten, product, rank, to_text
+from layoutgen.algebra.inverse import complement
 from layoutgen.algebra.layout import Layout, make_layout
+from layoutgen.algebra.properties import covers_exactly_once, is_injective
 from layoutgen.algebra.simplify import AnyLayout, coalesce, filter_zeros
 from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.algebra.tiling import blocked_product, tiled_product
@@ -148,6 +150,23 @@ def tile_to_shape(block: AnyLayout, shape: IntTuple, order: IntTuple | None = No
     repetitions = tuple(whole // part for whole, part in zip(target, sizes, strict=True))
     tiler = Layout(repetitions) if order is None else make_ordered_layout(repetitions, order)
     return blocked_product(make_layout(*block, *[Layout(1, 0)] * (len(target) - block.rank)), tiler)
+
+
+def cuts_evenly(tiler: int | Layout, extent: int) -> bool:
+    """Whether ``tiler`` and its repetitions reach each of 0 .. extent - 1 exactly once, and nothing else.
+
+    Raises:
+        LayoutError: it overlaps itself, or the divisor of a run-time extent doesn't decide it.
+
+    >>> cuts_evenly(8, 24), cuts_evenly(Layout((2, 4), (1, 4)), 32), cuts_evenly(Layout((2, 4), (1, 4)), 24)
+    (True, True, False)
+    """
+    size = tiler if isinstance(tiler, int) else tiler.size
+    if extent % size:
+        return False
+    if isinstance(tiler, int) or (tiler.cosize == size and is_injective(tiler)):
+        return True
+    return bool(covers_exactly_once(make_layout(tiler, complement(tiler, extent)), extent))
 
 
 def domain_distribute(shape: IntTuple | Layout | ComposedLayout, count: int) -> Layout:

@@ -15,7 +15,7 @@ from layoutgen.algebra.int_tuple import product, to_text
 from layoutgen.algebra.inverse import left_inverse, right_inverse
 from layoutgen.algebra.layout import Layout, make_layout
 from layoutgen.algebra.recast import recast_layout, upcast
-from layoutgen.algebra.shaping import product_each
+from layoutgen.algebra.shaping import cuts_evenly, product_each
 from layoutgen.algebra.simplify import AnyLayout, coalesce, filter
 from layoutgen.algebra.slicing import View, slice, slice_and_offset
 from layoutgen.algebra.swizzle import ComposedLayout
@@ -157,11 +157,11 @@ class TiledCopy:
         if isinstance(layout, ComposedLayout):
             return layout.map_inner(lambda inner: self._regrouped(side, inner))
         sizes = product_each(layout.shape)
-        if len(sizes) < len(self.tile) or any(n % t for n, t in zip(sizes, self.tile, strict=False)):
+        if len(sizes) < len(self.tiler) or not all(map(cuts_evenly, self.tiler, sizes)):
             raise LayoutError(
                 "a tiled copy moves whole tiles",
-                got=f"{layout} in tiles of {to_text(self.tile)}",
-                allowed=f"extents that are multiples of {to_text(self.tile)}",
+                got=f"{layout} in tiles <{','.join(map(str, self.tiler))}>",
+                allowed=f"multiples of {to_text(self.tile)}; tiles that leave no gaps when they repeat",
                 fix="pad the tensor to whole tiles and predicate, or choose a tile that divides it",
             )
         divided = zipped_divide(layout, self.tiler)

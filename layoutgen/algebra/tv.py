@@ -14,7 +14,7 @@ from layoutgen.algebra.int_tuple import IntTuple, product, to_text
 from layoutgen.algebra.inverse import complement, right_inverse
 from layoutgen.algebra.layout import Layout, make_layout
 from layoutgen.algebra.properties import first_collision
-from layoutgen.algebra.shaping import make_fragment_like
+from layoutgen.algebra.shaping import cuts_evenly, make_fragment_like
 from layoutgen.algebra.simplify import AnyLayout
 from layoutgen.algebra.slicing import View, coordinate_of, slice, slice_and_offset
 from layoutgen.algebra.swizzle import ComposedLayout
@@ -96,6 +96,14 @@ class TiledMma:
     threads_vmnk: Layout
     permutation: tuple[int | Layout, int | Layout, int | Layout]
 
+    def __post_init__(self) -> None:
+        if self.threads_vmnk.rank != 4 or self.threads_vmnk[0].size != self.atom.threads.size:
+            raise LayoutError(
+                "the threads of a tiled MMA are (thread in the atom, atom along M, along N, along K)",
+                got=f"{self.threads_vmnk} for an atom of {self.atom.threads.size} threads",
+                fix="build it with make_tiled_mma",
+            )
+
     @property
     def size(self) -> int:
         """The number of threads."""
@@ -137,14 +145,14 @@ class TiledMma:
                 f"operand {operand} has two modes or more", got=layout, fix="give it as (rows, columns, ..)"
             )
         for mode, axis in enumerate(MODES[operand]):
-            tile = self.tile_mnk[axis]
+            tile, permutation = self.tile_mnk[axis], self.permutation[axis]
             unit = self.atom.shape_mnk[axis] * self.threads_vmnk[1 + axis].size
             extent = layout[mode].size
-            if extent % tile or extent % unit or tile % self.atom.shape_mnk[axis]:
+            if extent % unit or tile % self.atom.shape_mnk[axis] or not cuts_evenly(permutation, extent):
                 raise LayoutError(
                     f"the threads share {'MNK'[axis]} of {operand} evenly, in whole atoms and whole tiles",
-                    got=f"{extent} in {layout}, for tiles of {tile} and {unit} that the atoms of all threads take",
-                    allowed=f"multiples of {tile} and {unit}",
+                    got=f"{extent} in {layout}, for tiles {permutation} and {unit} that the atoms of all threads take",
+                    allowed=f"multiples of {tile} and {unit}; tiles that leave no gaps when they repeat",
                     fix=f"pad {'MNK'[axis]}, or spread fewer atoms along it",
                 )
 

@@ -235,6 +235,22 @@ def atom(**changed: Any) -> MmaLayouts:
     return MmaLayouts(**parts | changed)
 
 
+def gapped() -> TiledMma:
+    """Its tile of N takes pairs of columns 8 apart, which repeat evenly every 128."""
+    return mma("SM80_16x8x8_F32TF32TF32F32_TN", "(1,4)", (16, Layout((2, 16), (1, 8)), 8))
+
+
+GAPPED_COPY = TiledCopy(CopyLayouts.vector(1), Layout((4, 2)), (Layout((2, 4), (1, 4)),))
+
+
+def test_tiles_with_gaps_partition_what_they_repeat_over() -> None:
+    assert gapped().tile_mnk == (16, 32, 8)
+    seen = [gapped().partition_C(Layout((16, 128)), thread) for thread in range(128)]
+    assert sorted(view(index) for view in seen for index in range(view.layout.size)) == list(range(16 * 128))
+    parts = [GAPPED_COPY.partition_D(Layout(32), thread) for thread in range(4)]
+    assert sorted(part(index) for part in parts for index in range(part.layout.size)) == list(range(32))
+
+
 def partition(tiled: TiledMma, shape: Any, thread: int = 0) -> View:
     return tiled.partition_C(Layout(shape), thread)
 
@@ -255,6 +271,9 @@ def partition(tiled: TiledMma, shape: Any, thread: int = 0) -> View:
         (lambda: partition(TILINGS["mma.sync"], (32, 32), 128), "hands out"),
         (lambda: mma("SM80_16x8x8_F32TF32TF32F32_TN", "(4,1)", (16, 8, 8)).tv_layout("C"), "share M of C evenly"),
         (lambda: mma("SM80_16x8x8_F32TF32TF32F32_TN", "(1,1)", (24, 8, 8)).partition_shape("C", (24, 8)), "share M"),
+        (lambda: gapped().partition_C(Layout((16, 32)), 0), "share N of C evenly"),
+        (lambda: TiledMma(SCALAR_FMA, Layout((4, 4)), (1, 1, 1)), "thread in the atom"),
+        (lambda: GAPPED_COPY.partition_S(Layout(24), 0), "whole tiles"),
         (lambda: make_tiled_copy(CopyLayouts.vector(1), Layout((4, 4), (1, 8))), "number 0, 1, 2"),
         (lambda: make_tiled_copy(CopyLayouts.vector(1), Layout((4, 4), (1, 0))), "number 0, 1, 2"),
         (lambda: make_tiled_copy(CopyLayouts.vector(8), Layout((4, 4)), Layout((1, 4))), "whole atoms"),
