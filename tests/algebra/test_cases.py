@@ -22,7 +22,13 @@ from layoutgen.errors import LayoutError
 from tests.algebra.case_text import TEXT_OPERATIONS, text_operation
 
 DEFAULT = Path(__file__).parents[1] / "data" / "algebra.jsonl"
-CASES = [json.loads(line) for line in Path(os.environ.get("LAYOUTGEN_CASES", DEFAULT)).read_text().splitlines()]
+
+
+def rows(path: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+CASES = rows(os.environ.get("LAYOUTGEN_CASES", DEFAULT))
 
 
 def call(layout: Any, index: int) -> int:
@@ -98,7 +104,7 @@ def show(result: Any) -> str:
 def test_case(case: dict[str, Any]) -> None:
     operation, arguments = text_operation(case["op"]), case["args"]
     if operation is None:
-        operations = RUN_TIME_OPERATIONS if any(case.get("dynamic", [])) else OPERATIONS
+        operations = OPERATIONS | RUN_TIME_OPERATIONS if any(case.get("dynamic", [])) else OPERATIONS
         operation, arguments = operations[case["op"]], [algebra.parse(argument) for argument in case["args"]]
     if case["expected"] == "error":
         with pytest.raises(LayoutError) as raised:
@@ -111,15 +117,15 @@ def test_case(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", [*OPERATIONS, *TEXT_OPERATIONS])
 def test_every_operation_has_a_case(name: str) -> None:
     """So that a name in the table can't be misspelt."""
-    assert any(json.loads(line)["op"] == name for line in DEFAULT.read_text().splitlines())
+    assert any(row["op"] == name for row in rows(DEFAULT))
 
 
 def test_the_committed_cases_are_all_there() -> None:
-    assert len({json.loads(line)["id"] for line in DEFAULT.read_text().splitlines()}) == 249
+    assert len({row["id"] for row in rows(DEFAULT)}) == 249
 
 
 def test_layouts_print_as_they_read() -> None:
-    texts = {text for case in CASES if case["op"] in OPERATIONS for text in case["args"]}
+    texts = {text for row in rows(DEFAULT) if row["op"] in OPERATIONS for text in row["args"]}
     texts = {text for text in texts if ":" in text and "<" not in text}
     assert texts
     for text in texts:
