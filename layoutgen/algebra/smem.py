@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from layoutgen.algebra.cute import cute_type
 from layoutgen.algebra.int_tuple import IntTuple
 from layoutgen.algebra.layout import Layout, Offsets
 from layoutgen.algebra.recast import recast_layout
@@ -131,6 +132,15 @@ class SmemLayout:
                 allowed=f"at most {8 << self.swizzle.base} bits",
             )
         return swizzled(recast_layout(self.swizzle, 8, self.bits), self.layout)
+
+    @property
+    def cute_type(self) -> str:
+        """The C++ type whose default-constructed value is this layout, spelled without its namespace ``cute::``.
+
+        >>> SmemLayout(Swizzle(3, 4, 3), 16, Layout.parse("(8,64):(64,1)")).cute_type
+        'ComposedLayout<Swizzle<3,4,3>,smem_ptr_flag_bits<16>,Layout<Shape<_8,_64>,Stride<_64,_1>>>'
+        """
+        return f"ComposedLayout<{cute_type(self.swizzle)},smem_ptr_flag_bits<{self.bits}>,{cute_type(self.layout)}>"
 
     def __str__(self) -> str:
         return f"{self.swizzle} o smem_ptr[{self.bits}b](unset) o {self.layout}"

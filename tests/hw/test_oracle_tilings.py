@@ -6,6 +6,7 @@ Needs g++; see tests/algebra/oracle.py. One known difference: with warps along K
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product as cartesian
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from layoutgen.algebra import (
     CopyLayouts,
     Layout,
     TiledMma,
+    as_position_independent,
     local_partition,
     local_tile,
     make_cotiled_copy,
@@ -27,6 +29,7 @@ from layoutgen.algebra import (
 )
 from layoutgen.algebra.tv import MODES
 from layoutgen.hw.copy_layouts import copy_instruction
+from layoutgen.hw.gmma_atoms import gmma_smem_atom
 from layoutgen.hw.mma_atoms import mma_atom
 from tests.algebra.oracle import compile_lines, same, type_of, value_of
 
@@ -140,6 +143,23 @@ def derived_lines() -> Iterator[str]:
         yield check(f"typename decltype({made})::Tiler_MN{{}}", copy.tiler)
 
 
+def shared_memory_lines() -> Iterator[str]:
+    """Atoms of shared memory, tiled up to a stage, and where their elements lie."""
+    for (major, (row, name)), (bits, element) in cartesian(
+        cartesian(("K", "MN"), ((16, "INTER"), (32, "SW32"), (64, "SW64"), (128, "SW128"))),
+        ((16, "half_t"), (8, "int8_t"), (32, "float")),
+    ):
+        atom = gmma_smem_atom(major, row, bits)
+        spelled = f"SM90::GMMA::Layout_{major}_{name}_Atom<{element}>"
+        yield f"static_assert(is_same_v<{spelled}, {atom.cute_type}>);"
+        tile = atom.tile_to_shape((128, 128, 3), (1, 0, 2))
+        made = f"tile_to_shape({spelled}{{}},{value_of((128, 128, 3))},Step<_1,_0,_2>{{}})"
+        yield f"static_assert(is_same_v<decltype({made}), {tile.cute_type}>);"
+        if row > 16:  # without a swizzle CuTe gives a layout composed with nothing
+            independent = as_position_independent(atom)
+            yield check(f"as_position_independent_swizzle_layout({spelled}{{}})", independent)
+
+
 def tensor_lines() -> Iterator[str]:
     """Tiles and partitions are made of tensors in C++, whose layouts we compare."""
     matrix = Layout((128, 64), (64, 1))
@@ -161,7 +181,7 @@ def check(expression: str, ours: Any) -> str:
     return same(f"remove_cvref_t<decltype({expression})>{{}}", type_of(ours))
 
 
-@pytest.mark.parametrize("lines", [(mma_lines, tensor_lines), (copy_lines, derived_lines)])
+@pytest.mark.parametrize("lines", [(mma_lines, tensor_lines), (copy_lines, derived_lines, shared_memory_lines)])
 def test_cute_agrees(lines: Any, tmp_path: Path) -> None:
     checks = [line for some in lines for line in some()]
     assert len(checks) > 25
