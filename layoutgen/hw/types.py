@@ -1,4 +1,4 @@
-"""What all atoms have in common: the record of one, the widths of element types, and a helper for value modes."""
+"""What all atoms have in common: the record of one, the widths of element types, and how value modes are gathered."""
 
 from __future__ import annotations
 
