@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from layoutgen.algebra import runtime
 from layoutgen.errors import LayoutError
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
@@ -48,9 +49,9 @@ def unflatten(leaves: Iterator[IntTuple], profile: IntTuple) -> IntTuple:
     >>> unflatten(iter((1, 2, 3)), (0, (0, 0)))
     (1, (2, 3))
     """
-    if isinstance(profile, tuple):
-        return tuple(unflatten(leaves, mode) for mode in profile)
-    return next(leaves)
+    if not isinstance(profile, tuple):
+        return next(leaves)
+    return tuple([unflatten(leaves, mode) if isinstance(mode, tuple) else next(leaves) for mode in profile])
 
 
 def product(t: IntTuple) -> int:
@@ -126,11 +127,23 @@ def compact_col_major(shape: IntTuple, current: int = 1) -> IntTuple:
     >>> compact_col_major((8, (2, 1), 4))
     (1, (8, 0), 16)
     """
-    strides = []
-    for extent in flatten(shape):
-        strides.append(0 if extent == 1 else current)
-        current *= extent
-    return unflatten(iter(strides), shape)
+    return unflatten(iter(compact_steps(flatten(shape), current)), shape)
+
+
+def compact_steps(extents: tuple[int, ...], current: int = 1) -> tuple[int, ...]:
+    """compact_col_major of a flat shape.
+
+    >>> compact_steps((8, 1, 4))
+    (1, 0, 8)
+    """
+    steps = []
+    for extent in extents:
+        if extent == 1:
+            steps.append(0)
+        else:
+            steps.append(current)
+            current *= extent
+    return tuple(steps)
 
 
 def compact_row_major(shape: IntTuple, current: int = 1) -> IntTuple:
@@ -139,11 +152,8 @@ def compact_row_major(shape: IntTuple, current: int = 1) -> IntTuple:
     >>> compact_row_major((8, (2, 1), 4))
     (8, (4, 0), 1)
     """
-    strides = []
-    for extent in reversed(flatten(shape)):
-        strides.append(0 if extent == 1 else current)
-        current *= extent
-    return unflatten(reversed(strides), shape)
+    steps = compact_steps(flatten(shape)[::-1], current)
+    return unflatten(reversed(steps), shape)
 
 
 def idx2crd(index: IntTuple, shape: IntTuple) -> IntTuple:
@@ -185,7 +195,7 @@ def crd2idx(coordinate: IntTuple, shape: IntTuple, stride: IntTuple | None = Non
         # Not compact_col_major: an extent of 1 must keep its place value for coordinates past the end.
         index, place = 0, 1
         refined = idx2crd(coordinate, shape)
-        for c, extent in zip(flatten(refined), flatten(shape), strict=True):
+        for c, extent in zip(flatten(refined), flatten(shape)):
             index += c * place
             place *= extent
         return index
@@ -201,7 +211,7 @@ def evaluate(index: int, flat_shape: tuple[int, ...], flat_stride: tuple[int, ..
     if not flat_shape:
         return 0
     offset = 0
-    for extent, step in zip(flat_shape[:-1], flat_stride[:-1], strict=True):
+    for extent, step in zip(flat_shape[:-1], flat_stride[:-1]):
         index, inner = divmod(index, extent)
         offset += inner * step
     return offset + index * flat_stride[-1]
@@ -225,11 +235,11 @@ def ceil_div(a: IntTuple, b: int) -> IntTuple:
     (3, (2, 4), (1, 4))
     """
     if not isinstance(a, tuple):
-        return -(-a // b)
+        return runtime.ceil_div(a, b)  # type: ignore[no-any-return]
     result: list[IntTuple] = []
     for mode in a:
         result.append(ceil_div(mode, b))
-        b = -(-b // product(mode))
+        b = runtime.ceil_div(b, product(mode))
     return tuple(result)
 
 

@@ -6,13 +6,21 @@ Sources: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md`` and ``include/cute
 
 from __future__ import annotations
 
+from itertools import accumulate
+from math import prod
+from operator import mul
+from typing import Any, overload
+
+from layoutgen.algebra.basis import Path, ScaledBasis, single_axis
 from layoutgen.algebra.int_tuple import IntTuple, ceil_div, product
-from layoutgen.algebra.layout import Layout, flat_layout
-from layoutgen.algebra.simplify import merged
+from layoutgen.algebra.layout import Layout, flat_layout, trusted
+from layoutgen.algebra.simplify import filter_zeros, merged
+from layoutgen.algebra.swizzle import ComposedLayout
+from layoutgen.algebra.swizzled import complement_of, invert_left, invert_right
 from layoutgen.errors import LayoutError
 
 
-def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
+def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | None = None) -> Layout:
     """What ``layout`` leaves out of the first size(cotarget) offsets; by default of its own cosize.
 
     Domain: the gaps between and the repetitions after ``layout``. Codomain: offsets.
@@ -21,16 +29,58 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
     disjoint from ``layout``. If the sorted strides chain (each a multiple of the stride before times its extent) and
     cotarget is a multiple of the last, then (layout, R) covers 0 .. cotarget - 1 exactly once per such coordinate.
 
+    A coordinate layout has a complement if it moves along one axis; a swizzled layout has that of the layout inside, if
+    it stays disjoint.
+
     Raises:
-        LayoutError: a negative stride, or modes that overlap.
+        LayoutError: a negative stride, modes that overlap, or several axes.
 
     >>> print(complement(Layout.parse("4:2"), 24))
     (2,3):(1,8)
     >>> print(complement(Layout.parse("(2,2):(1,6)"), 24))
     (3,2):(2,12)
     """
+    if isinstance(layout, ComposedLayout):
+        return complement_of(layout, cotarget, complement)
+    try:
+        return _rest(layout, cotarget, keep_ones=False)
+    except LayoutError:
+        along = _axis(layout)
+        if along is None:
+            raise
+    # All strides lie along one axis, which is as good as the integers.
+    path, flat_stride = along
+    rest = _rest(trusted(layout.shape, layout.flat_shape, flat_stride), cotarget, keep_ones=False)
+    basis = ScaledBasis(1, *path)
+    return trusted(rest.shape, rest.flat_shape, tuple([d and d * basis for d in rest.flat_stride]))
+
+
+def _axis(layout: Layout) -> tuple[Path, tuple[Any, ...]] | None:
+    """The one axis that a coordinate layout moves along, and how far each mode does; None if there isn't one."""
+    steps = list(map(single_axis, layout.flat_stride))
+    paths = {path for path, d in steps if d != 0}
+    if len(paths) != 1 or () in paths:
+        return None
+    return paths.pop(), tuple([d for _, d in steps])
+
+
+def run_time_complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
+    """``complement`` with its modes of one element, which CuTe cannot drop where integers are known only at run time.
+
+    Domain, codomain, post-conditions and errors: those of ``complement``.
+
+    >>> print(run_time_complement(Layout.parse("4:2"), 8))
+    (2,1):(1,8)
+    """
+    return _rest(layout, cotarget, keep_ones=True)
+
+
+def _rest(layout: Layout, cotarget: IntTuple | None, keep_ones: bool) -> Layout:
+    if cotarget is None:
+        cotarget = layout.cosize if 0 not in layout.flat_stride else filter_zeros(layout).cosize
     # Dropping size-1 and stride-0 modes one by one equals CuTe's filter, for merged modes sort next to each other.
-    modes = sorted((d, n) for n, d in zip(layout.flat_shape, layout.flat_stride, strict=True) if n > 1 and d != 0)
+    modes = [(d, n) for n, d in zip(layout.flat_shape, layout.flat_stride) if n != 1 and d != 0]
+    modes.sort()
     shape: list[int] = []
     stride: list[int] = []
     reached = 1
@@ -42,51 +92,80 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
                 allowed=f"a stride of at least {reached}",
                 fix="take the complement of a layout whose strides nest inside each other",
             )
-        shape.append(d // reached)
-        stride.append(reached)
+        gap = d // reached
+        if gap != 1 or keep_ones:
+            shape.append(gap)
+            stride.append(reached)
         reached = d * n
-    if cotarget is None:
-        cotarget = 1 + sum((n - 1) * d for d, n in modes)
-    shape.append(product(ceil_div(cotarget, reached)))
-    stride.append(reached)
-    return flat_layout(*merged(tuple(shape), tuple(stride)))
+    repetitions = -(-cotarget // reached) if type(cotarget) is int else product(ceil_div(cotarget, reached))
+    if repetitions != 1 or keep_ones:
+        shape.append(repetitions)
+        stride.append(reached)
+    # No two of these merge, for each stops short of the next.
+    return flat_layout(shape, stride)
 
 
-def right_inverse(layout: Layout) -> Layout:
+@overload
+def right_inverse(layout: Layout) -> Layout: ...
+
+
+@overload
+def right_inverse(layout: ComposedLayout) -> ComposedLayout: ...
+
+
+def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """The largest R, in order of stride, with layout(R(i)) == i.
 
     Domain: offsets 0 .. size(R) - 1. Codomain: indices of ``layout``.
 
     Post: layout(R(i)) == i for every i < size(R); 1:0 if no mode has stride 1.
 
+    Raises:
+        LayoutError: a swizzled layout that doesn't fill whole periods of its swizzle from offset 0 on; strides that
+            aren't integers.
+
     >>> print(right_inverse(Layout.parse("(8,4):(4,1)")))
     (4,8):(8,1)
     >>> print(right_inverse(Layout.parse("4:2")))
     1:0
+    >>> print(right_inverse(ComposedLayout.parse("Sw<1,0,3> o 0 o (4,4):(4,1)")))
+    (4,4):(4,1) o 0 o Sw<1,0,3> o 0 o 16:1
     """
-    modes = merged(layout.flat_shape, layout.flat_stride)
+    if isinstance(layout, ComposedLayout):
+        return invert_right(layout, right_inverse)
     shape: list[int] = []
     stride: list[int] = []
     reached = 1
-    for d, _, n, place in _by_stride(*modes):
+    end = 0  # where the last mode of R would go on
+    for d, place, n in by_stride(*merged(layout.flat_shape, layout.flat_stride)):
         if d == reached:
-            shape.append(n)
-            stride.append(place)
             reached = n * d
-    return flat_layout(*merged(tuple(shape), tuple(stride)))
+            if place == end:
+                shape[-1] *= n
+                end *= n
+            else:
+                shape.append(n)
+                stride.append(place)
+                end = n * place
+    if not shape:
+        layout.require_ints("the right inverse")
+    return flat_layout(shape, stride)
 
 
-def _by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int, int]]:
-    """(stride, position, extent, index of the mode's second element) in order of stride, then position."""
-    places = []
-    place = 1
-    for position, (n, d) in enumerate(zip(shape, stride, strict=True)):
-        places.append((d, position, n, place))
-        place *= n
-    return sorted(places)
+def by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int]]:
+    """(stride, index of the mode's second element, extent) in order of stride, then position; no extent is 1."""
+    return sorted(zip(stride, accumulate(shape, mul, initial=1), shape))
 
 
-def left_inverse(layout: Layout) -> Layout:
+@overload
+def left_inverse(layout: Layout) -> Layout: ...
+
+
+@overload
+def left_inverse(layout: ComposedLayout) -> ComposedLayout: ...
+
+
+def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """L that undoes ``layout``; a quasi-inverse if ``layout`` isn't injective.
 
     Domain: offsets. Codomain: indices of ``layout``.
@@ -99,14 +178,16 @@ def left_inverse(layout: Layout) -> Layout:
     >>> print(left_inverse(Layout.parse("(4,2):(1,16)")))
     (16,2):(1,4)
     """
+    if isinstance(layout, ComposedLayout):
+        return invert_left(layout, left_inverse)
     modes = merged(layout.flat_shape, layout.flat_stride)
-    last_position = len(modes[0]) - 1
-    ordered = _by_stride(*modes)
+    ordered = by_stride(*modes)
+    last_place = prod(modes[0][:-1])
     shape: list[int] = []
     stride: list[int] = [0]
     before = 1
     reach = 0
-    for k, (d, position, n, place) in enumerate(ordered):
+    for k, (d, place, n) in enumerate(ordered):
         if d == 0:
             continue
         if d < 0 or d % before:
@@ -122,7 +203,7 @@ def left_inverse(layout: Layout) -> Layout:
         reach += (n - 1) * d
         # The digit L reads at this stride indexes the mode; smaller strides that overlap can push it past the end.
         period = ordered[k + 1][0] // d if k < len(ordered) - 1 else reach // d + 1
-        open_ended = position == last_position and layout.flat_shape[-1] > 1
+        open_ended = place == last_place and layout.flat_shape[-1] > 1
         digit = min(period - 1, reach // d)
         if digit >= n and not open_ended:
             raise LayoutError(

@@ -14,7 +14,9 @@ from typing import Any, NoReturn, Protocol, TypeAlias, overload
 import numpy as np
 
 from layoutgen.algebra import int_tuple
-from layoutgen.algebra.int_tuple import IntTuple, compact_col_major, evaluate, to_text
+from layoutgen.algebra.admit import admitted, compact_of, pairs_of
+from layoutgen.algebra.basis import ScaledBasis
+from layoutgen.algebra.int_tuple import IntTuple, evaluate, to_text
 from layoutgen.algebra.scanner import Scanner
 from layoutgen.errors import LayoutError
 
@@ -43,8 +45,22 @@ MOST_OFFSETS = 1 << 26
 _NOTATION = "a layout reads shape:stride, such as (8,(2,2)):(4,(1,16))"
 
 
-class Layout:
+class _Draft:
+    """The slots of a Layout while they are open. A Layout forbids assignment; a change of class closes them fastest."""
+
+    __slots__ = ("flat_shape", "flat_stride", "shape", "stride")
+
+    shape: IntTuple
+    stride: IntTuple
+    flat_shape: tuple[int, ...]
+    flat_stride: tuple[int, ...]
+
+
+class Layout(_Draft):
     """A frozen, hashable layout. Without a stride it is compact, leftmost mode fastest.
+
+    Where the types here say int, a shape may hold run-time extents (RuntimeInt), and a stride those or scaled basis
+    vectors (ScaledBasis), whose offsets are coordinates.
 
     Raises:
         LayoutError: shape or stride is no IntTuple, an extent is below 1, or they don't nest alike.
@@ -56,31 +72,39 @@ class Layout:
     (5, 5, 5)
     >>> print(Layout((4, 8)), layout[1], layout.size, layout.cosize)
     (4,8):(1,4) (2,2):(1,16) 32 46
+    >>> print(Layout((4, 8), (ScaledBasis(1, 0), ScaledBasis(1, 1)))(3, 5))
+    (3, 5)
     """
 
-    __slots__ = ("flat_shape", "flat_stride", "shape", "size", "stride")
+    __slots__ = ()
 
-    shape: IntTuple
-    stride: IntTuple
-    flat_shape: tuple[int, ...]
-    flat_stride: tuple[int, ...]
-    size: int
-
-    def __init__(self, shape: IntTuple, stride: IntTuple | None = None) -> None:
+    def __new__(cls, shape: Any, stride: Any = None) -> Layout:
         extents: list[int] = []
         steps: list[int] = []
         if stride is None:
-            _check_leaves(shape, "shape")
-            stride = compact_col_major(shape)
-        if not _collect(shape, stride, extents, steps):
-            _check_leaves(shape, "shape")
-            _check_leaves(stride, "stride")
+            if compact_of(shape, extents, steps):
+                return trusted(shape, tuple(extents), tuple(steps))
+            shape = admitted(shape, "shape")
+            flat_shape = int_tuple.flatten(shape)
+            return trusted(shape, flat_shape, int_tuple.compact_steps(flat_shape))
+        if pairs_of(shape, stride, extents, steps):
+            return trusted(shape, tuple(extents), tuple(steps))
+        shape, stride = admitted(shape, "shape"), admitted(stride, "stride")
+        if not int_tuple.congruent(shape, stride):
             raise LayoutError(
                 "shape and stride nest alike",
                 got=f"shape {to_text(shape)} and stride {to_text(stride)}",
                 fix="give every extent of the shape one stride, with the same parentheses",
             )
-        _fill(self, shape, stride, tuple(extents), tuple(steps))
+        return trusted(shape, int_tuple.flatten(shape), int_tuple.flatten(stride))
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached for an open slot: a stride nested like the shape, which most intermediate results are never asked for.
+        if name != "stride":
+            raise AttributeError(f"a Layout has no {name!r}")
+        stride = int_tuple.unflatten(iter(self.flat_stride), self.shape)
+        _set_stride(self, stride)
+        return stride
 
     @staticmethod
     def parse(text: str) -> Layout:
@@ -106,6 +130,11 @@ class Layout:
         return Layout(shape, scanner.int_tuple() if scanner.take(":") else None)
 
     @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return prod(self.flat_shape)
+
+    @property
     def rank(self) -> int:
         """The number of modes."""
         return int_tuple.rank(self.shape)
@@ -121,11 +150,16 @@ class Layout:
         return 1 + sum((n - 1) * abs(d) for n, d in zip(self.flat_shape, self.flat_stride, strict=True))
 
     def __call__(self, *coordinate: IntTuple) -> int:
-        """Coordinate or index -> offset; past the end the last mode goes on, as in CuTe C++."""
+        """Coordinate or index -> offset; past the end the last mode goes on, as in CuTe C++.
+
+        The offset is an int, or a nested tuple of ints if the strides are scaled basis vectors.
+        """
         point = coordinate[0] if len(coordinate) == 1 else coordinate
         if isinstance(point, tuple):
-            return int_tuple.crd2idx(point, self.shape, self.stride)
-        return evaluate(point, self.flat_shape, self.flat_stride)
+            offset = int_tuple.crd2idx(point, self.shape, self.stride)
+        else:
+            offset = evaluate(point, self.flat_shape, self.flat_stride)
+        return offset.coordinate() if isinstance(offset, ScaledBasis) else offset
 
     def at(self, indices: Offsets) -> Offsets:
         """Integer indices -> offsets, elementwise and vectorised; equals ``layout(i)`` for each, also past the end.
@@ -133,6 +167,7 @@ class Layout:
         >>> Layout((4, 8), (8, 1)).at(np.array([1, 4, 33, -1])).tolist()
         [8, 1, 16, -8]
         """
+        self.require_ints("evaluating many indices at once")
         sign, rest = np.sign(indices), np.abs(indices)
         result = np.zeros_like(rest)
         last = len(self.flat_shape) - 1
@@ -153,6 +188,7 @@ class Layout:
         >>> Layout((2, 3), (3, 1)).offsets().tolist()
         [0, 3, 1, 4, 2, 5]
         """
+        self.require_ints("evaluating every index")
         if self.size > MOST_OFFSETS:
             raise LayoutError(
                 "a layout that is evaluated element by element has a bounded size",
@@ -164,6 +200,20 @@ class Layout:
             if extent > 1:
                 result = (np.arange(extent, dtype=np.int64)[:, None] * step + result).reshape(-1)
         return result
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every extent and stride is an int: no run-time extents, no scaled basis vectors."""
+        return {int}.issuperset(map(type, self.flat_shape + self.flat_stride))
+
+    def require_ints(self, what: str) -> None:
+        """Raise LayoutError unless the layout is static."""
+        if not self.is_static:
+            raise LayoutError(
+                f"{what} needs extents and strides that are ints",
+                got=str(self),
+                fix="give run-time extents their values; compose a coordinate layout with a tensor's layout",
+            )
 
     def __len__(self) -> int:
         return self.rank
@@ -193,10 +243,10 @@ class Layout:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
             return NotImplemented
-        return self.shape == other.shape and self.stride == other.stride
+        return self.shape == other.shape and self.flat_stride == other.flat_stride
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.stride))
+        return hash((self.shape, self.flat_stride))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Layout is frozen: cannot set {name!r}; build another Layout")
@@ -214,70 +264,31 @@ class Layout:
         return f"Layout({self.shape!r}, {self.stride!r})"
 
 
-# Slot setters, since assignment is closed: twice as fast as object.__setattr__, and every operation builds layouts.
-_set_shape, _set_stride, _set_flat_shape, _set_flat_stride, _set_size = (
-    Layout.__dict__[name].__set__ for name in ("shape", "stride", "flat_shape", "flat_stride", "size")
-)
+_set_stride = _Draft.__dict__["stride"].__set__
 
 
-def _fill(
-    layout: Layout, shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]
-) -> None:
-    _set_shape(layout, shape)
-    _set_stride(layout, stride)
-    _set_flat_shape(layout, flat_shape)
-    _set_flat_stride(layout, flat_stride)
-    _set_size(layout, prod(flat_shape))
-
-
-def trusted(shape: IntTuple, stride: IntTuple, flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]) -> Layout:
+def trusted(shape: Any, flat_shape: tuple[Any, ...], flat_stride: tuple[Any, ...]) -> Layout:
     """A Layout from parts already known to fit together; the operations' way around validation."""
-    layout = Layout.__new__(Layout)
-    _fill(layout, shape, stride, flat_shape, flat_stride)
-    return layout
-
-
-def _mode(shape: IntTuple, stride: IntTuple) -> Layout:
-    if isinstance(shape, int) and isinstance(stride, int):
-        return trusted(shape, stride, (shape,), (stride,))
-    return trusted(shape, stride, int_tuple.flatten(shape), int_tuple.flatten(stride))
+    draft = _Draft()
+    draft.shape = shape
+    draft.flat_shape = flat_shape
+    draft.flat_stride = flat_stride
+    draft.__class__ = Layout
+    return draft  # type: ignore[return-value]
 
 
 def flat_layout(shape: list[int], stride: list[int]) -> Layout:
     """A trusted Layout of depth at most 1: no modes give 1:0, a single one is unwrapped to ints."""
     if len(shape) > 1:
-        modes, steps = tuple(shape), tuple(stride)
-        return trusted(modes, steps, modes, steps)
-    n, d = (shape[0], stride[0]) if shape else (1, 0)
-    return trusted(n, d, (n,), (d,))
+        modes = tuple(shape)
+        return trusted(modes, modes, tuple(stride))
+    return trusted(shape[0], (shape[0],), (stride[0],)) if shape else trusted(1, (1,), (0,))
 
 
-def _collect(shape: Any, stride: Any, extents: list[int], steps: list[int]) -> bool:
-    """Append the leaves of both; False, at some point, unless they nest alike and hold only proper ints."""
-    if type(shape) is int and type(stride) is int:
-        extents.append(shape)
-        steps.append(stride)
-        return shape > 0
-    if not (isinstance(shape, tuple) and isinstance(stride, tuple) and len(shape) == len(stride)):
-        return False
-    for n, d in zip(shape, stride, strict=True):
-        if not _collect(n, d, extents, steps):
-            return False
-    return True
-
-
-def _check_leaves(t: Any, what: str) -> None:
-    """Raise unless the leaves of ``t`` are ints, and positive if it is a shape."""
-    if isinstance(t, tuple):
-        for mode in t:
-            _check_leaves(mode, what)
-        return
-    if type(t) is not int:
-        raise LayoutError(
-            f"a {what} is an int or a nested tuple of ints", got=f"{t!r} of type {type(t).__name__} in the {what}"
-        )
-    if what == "shape" and t < 1:
-        raise LayoutError("every extent of a shape is at least 1", got=t)
+def _mode(shape: IntTuple, stride: IntTuple) -> Layout:
+    if isinstance(shape, tuple):
+        return trusted(shape, int_tuple.flatten(shape), int_tuple.flatten(stride))
+    return trusted(shape, (shape,), (stride,))
 
 
 def make_layout(*layouts: Layout) -> Layout:
@@ -288,12 +299,12 @@ def make_layout(*layouts: Layout) -> Layout:
     >>> print(make_layout(Layout(4, 2), Layout((2, 2), (1, 16))))
     (4,(2,2)):(2,(1,16))
     """
-    return trusted(
-        tuple(layout.shape for layout in layouts),
-        tuple(layout.stride for layout in layouts),
-        tuple(extent for layout in layouts for extent in layout.flat_shape),
-        tuple(step for layout in layouts for step in layout.flat_stride),
-    )
+    flat_shape: tuple[int, ...] = ()
+    flat_stride: tuple[int, ...] = ()
+    for layout in layouts:
+        flat_shape += layout.flat_shape
+        flat_stride += layout.flat_stride
+    return trusted(tuple([layout.shape for layout in layouts]), flat_shape, flat_stride)
 
 
 def size(x: IntTuple | LayoutLike) -> int:
@@ -360,4 +371,4 @@ def flatten(layout: Layout) -> Layout:
     """
     if not isinstance(layout.shape, tuple):
         return layout
-    return trusted(layout.flat_shape, layout.flat_stride, layout.flat_shape, layout.flat_stride)
+    return trusted(layout.flat_shape, layout.flat_shape, layout.flat_stride)

@@ -7,8 +7,10 @@ from math import gcd
 
 import numpy as np
 
+from layoutgen.algebra.coordinate import in_a_box, index_layout, is_coordinate_layout
 from layoutgen.algebra.int_tuple import IntTuple, idx2crd, to_text
 from layoutgen.algebra.layout import MOST_OFFSETS, Layout
+from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.algebra.simplify import merged
 from layoutgen.algebra.swizzle import ComposedLayout, Swizzle
 from layoutgen.errors import LayoutError
@@ -22,8 +24,10 @@ def first_collision(layout: Layout | ComposedLayout) -> tuple[int, int] | None:
     >>> first_collision(Layout.parse("(4,2):(1,2)")), first_collision(Layout.parse("(4,2):(1,4)"))
     ((2, 4), None)
     """
-    if isinstance(layout, Layout) and _strides_nest(layout):
-        return None
+    if isinstance(layout, Layout):
+        layout = in_a_box(layout)
+        if _strides_nest(layout):
+            return None
     offsets = layout.offsets()
     order = np.argsort(offsets, kind="stable")
     repeats = np.flatnonzero(offsets[order[1:]] == offsets[order[:-1]])
@@ -50,6 +54,39 @@ def is_injective(layout: Layout | ComposedLayout) -> bool:
     (True, False)
     """
     return first_collision(layout) is None
+
+
+def first_gap(layout: Layout | ComposedLayout, size: int | None = None) -> int | None:
+    """The smallest offset of 0 .. size - 1 that ``layout`` doesn't reach, by default of its cosize; None if surjective.
+
+    >>> first_gap(Layout.parse("(2,3):(1,3)")), first_gap(Layout.parse("(2,3):(3,1)")), first_gap(Layout(4), 6)
+    (2, None, 4)
+    """
+    offsets = layout.offsets()
+    size = layout.cosize if size is None else size
+    reached = np.zeros(min(size, layout.size + 1), dtype=bool)  # among so many, one is not reached if any isn't
+    reached[offsets[(offsets >= 0) & (offsets < reached.size)]] = True
+    gaps = np.flatnonzero(~reached)
+    return int(gaps[0]) if gaps.size else None
+
+
+def is_surjective(layout: Layout | ComposedLayout, size: int | None = None) -> bool:
+    """Whether ``layout`` reaches every offset of 0 .. size - 1, by default of its cosize.
+
+    >>> is_surjective(Layout.parse("(4,2):(1,2)")), is_surjective(Layout.parse("4:2"))
+    (True, False)
+    """
+    return first_gap(layout, size) is None
+
+
+def is_bijective(layout: Layout | ComposedLayout, size: int | None = None) -> bool:
+    """Whether ``layout`` is one to one and onto 0 .. size - 1, by default its cosize.
+
+    >>> is_bijective(Layout.parse("(2,3):(3,1)")), is_bijective(Layout.parse("(4,2):(1,2)"))
+    (True, False)
+    """
+    size = layout.cosize if size is None else size
+    return layout.size == size and is_surjective(layout, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +135,20 @@ class Cover:
 def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cover:
     """Whether ``layout``, whose offsets are colexicographic indices into ``tile``, is a bijection onto it.
 
-    Domain: indices of ``layout``, such as (thread, value). Codomain: 0 .. size(tile) - 1.
+    Domain: indices of ``layout``, such as (thread, value). Codomain: 0 .. size(tile) - 1, or the coordinates of
+    ``tile`` if ``layout`` has scaled basis vectors for strides.
 
     Raises:
-        LayoutError: layout or tile has more than MOST_OFFSETS elements, or the tile is no shape.
+        LayoutError: layout or tile has more than MOST_OFFSETS elements, the tile is no shape, or a coordinate layout
+            leaves it.
 
     >>> print(covers_exactly_once(Layout.parse("((4,8),(2,2)):((32,1),(16,8))"), (16, 8)))
     every element of (16,8) is owned exactly once
     >>> print(covers_exactly_once(Layout.parse("(4,4):(1,2)"), (4, 4)))
     coordinate (2,0) of (4,4) is owned 2 time(s), by (2,0) and (0,1)
     """
+    if isinstance(layout, Layout) and is_coordinate_layout(layout):
+        layout = index_layout(layout, tile)
     offsets = layout.offsets()
     size = Layout(tile).size
     if size > MOST_OFFSETS:
@@ -144,6 +185,8 @@ def max_vector(layout: Layout | ComposedLayout) -> int:
 
     >>> max_vector(Layout.parse("(8,4):(1,12)")), max_vector(Layout.parse("(8,4):(4,1)"))
     (4, 1)
+    >>> max_vector(Layout.parse("(?{div=16},?):(1,?{div=8})"))
+    8
     >>> max_vector(ComposedLayout.parse("Sw<3,2,3> o 0 o (64,8):(1,64)"))
     4
     """
@@ -155,4 +198,5 @@ def max_vector(layout: Layout | ComposedLayout) -> int:
     shape, stride = merged(layout.flat_shape, layout.flat_stride)
     if not shape or stride[0] != 1:
         return 1
-    return gcd(shape[0], *stride[1:])
+    # What is known of a run-time extent or stride is its divisor.
+    return gcd(*[n.divisor if isinstance(n, RuntimeInt) else n for n in (shape[0], *stride[1:])])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from layoutgen.algebra.basis import ScaledBasis
 from layoutgen.algebra.int_tuple import IntTuple
+from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.errors import LayoutError
 
 _INT = re.compile(r"-?[0-9]+")
@@ -65,14 +68,15 @@ class Scanner:
         self.position = match.end()
         return int(match[0])
 
-    def int_tuple(self, nested: int = 0) -> IntTuple:
-        """Read an int or a parenthesised list of IntTuples, or raise LayoutError."""
+    def int_tuple(self, nested: int = 0) -> Any:
+        """Read a leaf or a parenthesised list of IntTuples, or raise LayoutError.
+
+        A leaf is an int, a run-time extent ``?`` or ``?{div=16}``, or either along an axis, as in ``2@1`` or ``1@0@1``.
+        """
         if nested == MOST_NESTED and self.at("("):
             raise self.fail(f"at most {MOST_NESTED} parentheses inside each other")
         if not self.take("("):
-            if self.at("-") or (self.position < len(self.text) and self.text[self.position].isdigit()):
-                return self.integer()
-            raise self.fail("an integer or '('")
+            return self._leaf()
         modes: list[IntTuple] = []
         if self.take(")"):
             return ()
@@ -82,6 +86,33 @@ class Scanner:
                 return tuple(modes)
             if not self.take(","):
                 raise self.fail("',' or ')'")
+
+    def _leaf(self) -> Any:
+        if self.take("?"):
+            value: Any = self._run_time_extent()
+        elif self.at("-") or (self.position < len(self.text) and self.text[self.position].isdigit()):
+            value = self.integer()
+        else:
+            raise self.fail("an integer or '('")
+        path: list[int] = []
+        while self.take("@"):
+            if len(path) == MOST_NESTED:
+                raise self.fail(f"at most {MOST_NESTED} axes inside each other")
+            if self.at("-"):
+                raise self.fail("an axis from 0 on")
+            path.append(self.integer())
+        return ScaledBasis(value, *reversed(path)) if path else value
+
+    def _run_time_extent(self) -> RuntimeInt:
+        if not self.take("{"):
+            return RuntimeInt()
+        self.expect("div")
+        self.expect("=")
+        if not self.at("0") and not self.at("-"):
+            divisor = self.integer()
+            self.expect("}")
+            return RuntimeInt(divisor)
+        raise self.fail("a positive divisor")
 
     def end(self) -> None:
         """Raise LayoutError unless all text is read."""

@@ -18,13 +18,16 @@ T = TypeVar("T")
 
 
 def by_mode(operation: Callable[[Layout, T], Layout], layout: Layout, entries: tuple[T, ...]) -> list[Layout]:
-    """``operation`` applied to each mode that has an entry, with that entry."""
-    if len(entries) > layout.rank:
+    """The modes, ``operation`` applied to each that has an entry, with that entry; the others as they are."""
+    modes = list(layout)
+    if len(entries) > len(modes):
         raise LayoutError(
             "a tuple works mode by mode, so it has at most as many entries as the layout has modes",
             got=f"{len(entries)} entries for {layout}, which has {layout.rank} mode(s)",
         )
-    return [operation(layout[mode], entry) for mode, entry in enumerate(entries)]
+    for mode, entry in enumerate(entries):
+        modes[mode] = operation(modes[mode], entry)
+    return modes
 
 
 def coalesce(layout: AnyLayout, profile: IntTuple | None = None) -> AnyLayout:
@@ -45,24 +48,32 @@ def coalesce(layout: AnyLayout, profile: IntTuple | None = None) -> AnyLayout:
     """
     if isinstance(layout, ComposedLayout):
         return layout.map_inner(lambda inner: coalesce(inner, profile))
-    if isinstance(profile, tuple):
-        modes = by_mode(coalesce, layout, profile)
-        return make_layout(*modes, *list(layout)[len(profile) :])
-    return flat_layout(*merged(layout.flat_shape, layout.flat_stride))
+    if profile is None or not isinstance(profile, tuple):
+        return flat_layout(*merged(layout.flat_shape, layout.flat_stride))
+    return make_layout(*by_mode(coalesce, layout, profile))
 
 
 def merged(flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Extents and strides of the coalesced modes; no modes at all if every extent is 1."""
     shape: list[int] = []
     stride: list[int] = []
-    for n, d in zip(flat_shape, flat_stride, strict=True):
-        if n == 1:
-            continue
-        if shape and shape[-1] * stride[-1] == d:
-            shape[-1] *= n
-        else:
-            shape.append(n)
-            stride.append(d)
+    leaves = zip(flat_shape, flat_stride)
+    extent = step = 1
+    while extent == 1:
+        extent, step = next(leaves, (0, 0))
+    if not extent:
+        return shape, stride
+    end = extent * step  # the stride that would continue the mode
+    for n, d in leaves:
+        if d == end:
+            extent *= n
+            end *= n
+        elif n != 1:
+            shape.append(extent)
+            stride.append(step)
+            extent, step, end = n, d, n * d
+    shape.append(extent)
+    stride.append(step)
     return shape, stride
 
 

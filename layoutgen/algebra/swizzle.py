@@ -204,7 +204,16 @@ class ComposedLayout:
 
     def __call__(self, *coordinate: IntTuple) -> int:
         """Coordinate or index -> offset."""
-        return self.layout_a(self.offset + self.layout_b(*coordinate))
+        inner: IntTuple = self.layout_b(*coordinate)
+        if isinstance(inner, tuple):
+            if self.offset or isinstance(self.layout_a, Swizzle):
+                raise LayoutError(
+                    "after a coordinate layout comes a layout, with offset 0",
+                    got=str(self),
+                    fix="compose the coordinate layout with the tensor's layout, then swizzle",
+                )
+            return self.layout_a(inner)
+        return self.layout_a(self.offset + inner)
 
     def at(self, indices: Offsets) -> Offsets:
         """Integer indices -> offsets, elementwise and vectorised."""

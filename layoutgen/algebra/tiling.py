@@ -5,12 +5,20 @@ Source: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md``; ``include/cute/lay
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
+from layoutgen.algebra import runtime
 from layoutgen.algebra.compose import Tiler, composition
+from layoutgen.algebra.int_tuple import IntTuple, flatten
 from layoutgen.algebra.inverse import complement
-from layoutgen.algebra.layout import Layout, make_layout
+from layoutgen.algebra.layout import Layout, make_layout, trusted
 from layoutgen.algebra.simplify import AnyLayout, by_mode, coalesce
 from layoutgen.algebra.swizzle import ComposedLayout
+from layoutgen.algebra.walk import open_ended, walk
 from layoutgen.errors import LayoutError
+
+Split: TypeAlias = Callable[[Layout, "Layout | int"], Layout]
 
 
 def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -32,12 +40,27 @@ def logical_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     """
     if isinstance(layout, ComposedLayout):
         return layout.map_inner(lambda inner: logical_divide(inner, tiler))
-    if isinstance(tiler, tuple):
-        return make_layout(*by_mode(logical_divide, layout, tiler), *list(layout)[len(tiler) :])
-    if tiler is None:
-        return layout
-    tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
-    return composition(layout, make_layout(tile, complement(tile, coalesce(layout).shape)))
+    return _by_leaf(_divide, layout, tiler)
+
+
+def _divide(layout: Layout, tiler: Layout | int) -> Layout:
+    """(tile, rest) by one tiler."""
+    if type(tiler) is not int or tiler < 1 or not layout.flat_shape or layout.flat_shape[-1] == 1:
+        tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
+        rest = complement(tile, coalesce(layout).shape)
+        return composition(layout, make_layout(tile, rest))
+    # Runs of ``tiler`` elements, which is what most divides cut: the same with nothing to look up.
+    if len(layout.flat_shape) == 1:
+        n, d = layout.flat_shape[0], layout.flat_stride[0]
+        cut = tiler, runtime.ceil_div(n, tiler)
+        return trusted(cut, cut, (d if tiler != 1 else 0, d * tiler if cut[1] != 1 else 0))
+    modes = open_ended(layout)
+    count, left = 1, tiler
+    for extent in modes[0]:
+        count *= runtime.ceil_div(extent, left)
+        left = runtime.ceil_div(left, extent)
+    cut = tiler, count
+    return walk(layout, modes, cut, cut, (1 if tiler != 1 else 0, tiler if count != 1 else 0))
 
 
 def zipped_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -55,7 +78,7 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
     """
     if isinstance(layout, ComposedLayout):
         return layout.map_inner(lambda inner: zipped_divide(inner, tiler))
-    return make_layout(*_unzip(logical_divide(layout, tiler), tiler))
+    return _zipped(_divide, layout, tiler)
 
 
 def tiled_divide(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -104,10 +127,11 @@ def logical_product(block: AnyLayout, tiler: Tiler) -> AnyLayout:
     """
     if isinstance(block, ComposedLayout):
         return block.map_inner(lambda inner: logical_product(inner, tiler))
-    if isinstance(tiler, tuple):
-        return make_layout(*by_mode(logical_product, block, tiler), *list(block)[len(tiler) :])
-    if tiler is None:
-        return block
+    return _by_leaf(_repeat, block, tiler)
+
+
+def _repeat(block: Layout, tiler: Layout | int) -> Layout:
+    """(block, repetition) by one tiler."""
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     return make_layout(block, composition(complement(block, block.size * tile.cosize), tile))
 
@@ -123,7 +147,7 @@ def zipped_product(block: AnyLayout, tiler: Tiler) -> AnyLayout:
     """
     if isinstance(block, ComposedLayout):
         return block.map_inner(lambda inner: zipped_product(inner, tiler))
-    return make_layout(*_unzip(logical_product(block, tiler), tiler))
+    return _zipped(_repeat, block, tiler)
 
 
 def tiled_product(block: AnyLayout, tiler: Tiler) -> AnyLayout:
@@ -211,12 +235,17 @@ def _unpacked(layout: Layout) -> list[Layout]:
     return [layout] if layout.rank == 1 else list(layout)
 
 
-def _unzip(pairs: Layout, tiler: Tiler) -> tuple[Layout, Layout]:
-    """Gather the first and second halves of the pairs that stand where ``tiler`` has its leaves."""
-    if isinstance(tiler, tuple):
-        halves = [_unzip(pairs[mode], entry) for mode, entry in enumerate(tiler)]
-        firsts = make_layout(*(first for first, _ in halves))
-        return firsts, make_layout(*(second for _, second in halves), *list(pairs)[len(tiler) :])
+def _by_leaf(split: Split, layout: Layout, tiler: Tiler) -> Layout:
+    """What ``split`` gives for each leaf of ``tiler``, where that leaf stands; None leaves its mode whole."""
+    if tiler is None:
+        return layout
+    if not isinstance(tiler, tuple):
+        return split(layout, tiler)
+    return make_layout(*by_mode(lambda mode, entry: _by_leaf(split, mode, entry), layout, tiler))
+
+
+def _zipped(split: Split, layout: Layout, tiler: Tiler) -> Layout:
+    """The pairs that ``split`` gives for each leaf of ``tiler``, gathered as (firsts, seconds and uncut modes)."""
     if tiler is None:
         raise LayoutError(
             "a zipped result gathers tile and rest of every mode the tiler names",
@@ -224,4 +253,26 @@ def _unzip(pairs: Layout, tiler: Tiler) -> tuple[Layout, Layout]:
             allowed="a layout or an int for each mode",
             fix="use the logical form, or give 1 to tile that mode by single elements",
         )
-    return pairs[0], pairs[1]
+    if not isinstance(tiler, tuple):
+        return split(layout, tiler)
+    modes = by_mode(lambda mode, entry: _zipped(split, mode, entry), layout, tiler)
+    firsts: list[IntTuple] = []
+    seconds: list[IntTuple] = []
+    shape: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    rest_shape: tuple[int, ...] = ()
+    rest_stride: tuple[int, ...] = ()
+    for pair in modes[: len(tiler)]:
+        first, second = pair.shape  # type: ignore[misc]
+        firsts.append(first)
+        seconds.append(second)
+        cut = len(flatten(first)) if isinstance(first, tuple) else 1
+        shape += pair.flat_shape[:cut]
+        stride += pair.flat_stride[:cut]
+        rest_shape += pair.flat_shape[cut:]
+        rest_stride += pair.flat_stride[cut:]
+    for mode in modes[len(tiler) :]:
+        seconds.append(mode.shape)
+        rest_shape += mode.flat_shape
+        rest_stride += mode.flat_stride
+    return trusted((tuple(firsts), tuple(seconds)), shape + rest_shape, stride + rest_stride)
