@@ -168,6 +168,19 @@ def list_(device: DeviceName = None) -> None:
     console.print_table(console.list_table(on.name, specs))
 
 
+@app.command(name="eval", no_args_is_help=True)
+def eval_(
+    expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help="Such as 'composition((8,4):(4,1), 4:2)'.")],
+    explain: Annotated[bool, typer.Option("--explain", help="Show the derivation step by step.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Show the offsets as a grid.")] = False,
+) -> None:
+    """Evaluate an expression of the layout algebra."""
+    from layoutgen.algebra.evaluate import eval_command
+
+    with _reported():
+        typer.echo(eval_command(expression, explain, table))
+
+
 def _attempt(source: str, verb: Callable[[str], T]) -> Outcome[T]:
     """(source, what the verb returned or None, the error it raised or None)."""
     try:
