@@ -28,7 +28,7 @@ from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan, plan
 from layoutgen.plan.model import Operand
 from layoutgen.plan.simt import MAX_STAGES
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, vector_width, write_default
+from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, default_shared, vector_width, write_default
 from layoutgen.plan.tile import WARP_SIZE, compose_tile, map_threads, mend_cover, numbers, renumbered
 from layoutgen.spec import Spec
 
@@ -279,18 +279,25 @@ def _storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
             yield _error(
                 spec, "shared-overlap", f"shared.{operand.name}",
                 f"each ({operand.x},k) of {operand.name.upper()}'s k-tile has its own word of a stage",
-                f"{first} and {second} share one", "offsets without repetition",
-                _default_shared(primary, operand),
+                f"{first} and {second} share one", "offsets without repetition", _write_default(operand),
             )  # fmt: skip
-    # Dense tiles fit, or the check had ended: one operand's rows are too wide.
-    widest = max(primary.operands, key=lambda operand: operand.shared.bytes)
-    per_stage, key = primary.shared_bytes // primary.stages, f"shared.{widest.name}"
-    yield from _fits_block(spec, device, per_stage, key, _default_shared(primary, widest))
+    widest = max(primary.operands, key=_excess)
+    key, fix = f"shared.{widest.name}", _write_default(widest)
+    if _excess(widest) <= 0:
+        key, fix = "tiling.block", "use a smaller block tile"
+    yield from _fits_block(spec, device, primary.shared_bytes // primary.stages, key, fix)
 
 
-def _default_shared(plan: Plan, operand: Operand) -> str:
+def _excess(operand: Operand) -> int:
+    """Words of a stage beyond those of the planner's own layout."""
+    one = operand.shared.layout[:2]
+    return one.cosize - default_shared(one[0].size, one[1].size).cosize
+
+
+def _write_default(operand: Operand) -> str:
     """The edit that gives an operand the planner's own shared layout."""
-    return write_default(operand.name, plan.tile.block[0 if operand.x == "m" else 1], plan.tile.block[2])
+    x, k, _ = operand.shared.layout
+    return write_default(operand.name, x.size, k.size)
 
 
 def _residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> Iterator[Finding]:
@@ -349,7 +356,7 @@ def _narrow(spec: Spec, primary: Plan, index: int, operand: Operand) -> Iterator
         yield _warning(
             spec, "narrow-loads", f"shared.{name}", f"a thread's runs of values of {upper} are loaded in one access",
             f"{loaded * itemsize}-byte loads through {operand.shared.layout[:2]}", f"{run * itemsize} bytes",
-            _default_shared(primary, operand),
+            _write_default(operand),
         )  # fmt: skip
     copy, given = operand.copy, getattr(spec.copies, name)
     if given is None or given.values is None:

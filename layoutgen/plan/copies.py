@@ -110,12 +110,14 @@ def plan_copy(
 
     storage_x, storage_k, stage = shared.layout
     rule = f"an address in shared.{operand} must be the thread's base plus a step of its copy"
-    with composing(rule, spec.where(f"shared.{operand}"), write_default(operand, extent, block_k)):
+    got = f"{shared.layout[:2]}, between whose modes a thread's elements carry"
+    with composing(rule, spec.where(f"shared.{operand}"), got, write_default(operand, extent, block_k)):
         base_x, step_x = composition(storage_x, make_layout(at_x, element_x))
         base_k, step_k = composition(storage_k, make_layout(at_k, element_k))
     inverse = right_inverse(layout)
     rule = f"{key}.threads must walk whole modes of the positions they take"
-    with composing(rule, spec.where(f"{key}.threads"), f"give each mode of {layout} one extent and stride"):
+    got, fix = f"{layout} over {at_x} and {at_k}", "split the modes of the threads as those are split"
+    with composing(rule, spec.where(f"{key}.threads"), got, fix):
         thread_x = composition(make_layout(at_x, Layout(at_k.size, 0)), inverse)
         thread_k = composition(make_layout(Layout(at_x.size, 0), at_k), inverse)
         base = composition(make_layout(base_x, base_k), inverse)

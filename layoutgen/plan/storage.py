@@ -80,8 +80,9 @@ def plan_fragment(
     """
     storage_x, storage_k, stage = shared.layout
     rule = f"an address in shared.{operand} must be the thread's base plus a step of its values"
+    got = f"{shared.layout[:2]}, between whose modes a thread's values carry"
     fix = write_default(operand, storage_x.size, storage_k.size)
-    with composing(rule, spec.where(f"shared.{operand}"), fix):
+    with composing(rule, spec.where(f"shared.{operand}"), got, fix):
         base, pieces = composition(storage_x, make_layout(thread, value))
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
     width = vector_width(pieces, (base, storage_k, stage), VECTOR_BYTES // itemsize)

@@ -21,12 +21,12 @@ WARP_SIZE = 32
 
 
 @contextmanager
-def composing(rule: str, where: Where, fix: str) -> Iterator[None]:
-    """Raise a LayoutError from inside as a PlanError that says which levels of the spec must compose, and where."""
+def composing(rule: str, where: Where, got: str, fix: str) -> Iterator[None]:
+    """Raise a LayoutError from inside as a PlanError in the words of the spec: which levels must compose, and where."""
     try:
         yield
     except LayoutError as error:
-        raise PlanError(rule, got=error.got, allowed=error.allowed, fix=fix, where=where) from error
+        raise PlanError(rule, got=got, allowed="extents that divide each other", fix=fix, where=where) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def divide(tile: Layout, extent: int, count: int, inner: Level, outer: Level) ->
             where=outer.where,
         )
     rule = f"{outer.name} must take whole modes of the positions left over by {inner.name}"
-    with composing(rule, outer.where, f"use a count that divides the modes of {rest}"):
+    with composing(rule, outer.where, f"{count} of {rest}", "use a count that divides its modes, the first one first"):
         return composition(rest, Layout(count, 1)), composition(rest, Layout(rest.size // count, count))
 
 
@@ -161,7 +161,8 @@ def _divide(spec: Spec, mode: int) -> _ModeTiling:
     warp, warp_repeat = divide(tile, extent, spec.tiling.warps[mode].size, warp_level, level("warps", "warps"))
     lane, lane_repeat = divide(values, tile.size, spec.tiling.lanes[mode].size, value_level, level("lanes", "lanes"))
     rule = f"{value_level.name} must walk whole modes of the warp tile"
-    with composing(rule, value_level.where, f"use extents and strides that divide the modes of {tile}"):
+    got, fix = f"{values} in {tile}", "use extents and strides that divide the modes of the warp tile"
+    with composing(rule, value_level.where, got, fix):
         return _ModeTiling(
             warp=warp,
             lane=join(composition(tile, lane)),
@@ -217,8 +218,8 @@ def map_threads(spec: Spec, tile: CTile) -> ThreadMap:
         def level(key: str, ids: Layout, positions: Layout) -> Layout:
             still = Layout(ids[1 - mode].size, 0)
             rule = f"the {key} must walk whole modes of the positions they take in {'mn'[mode]}"
-            fix = f"give the modes of {ids[mode]} extents that multiply to those of {positions}"
-            with composing(rule, spec.where(f"tiling.{key}"), fix):
+            got, fix = f"{ids[mode]} over {positions}", f"split mode {'mn'[mode]} of tiling.{key} as {positions} is split"
+            with composing(rule, spec.where(f"tiling.{key}"), got, fix):
                 by_position = make_layout(*((positions, still) if mode == 0 else (still, positions)))
                 return composition(by_position, right_inverse(ids))
 

@@ -49,12 +49,14 @@ def test_shared_memory_is_the_device_s() -> None:
 
 
 def test_the_last_byte_of_shared_memory() -> None:
-    """Rows of A as far apart as one block of an H200 has room for, and four words more."""
-    b = 2 * (68 * 8 - 4) * 4
-    stage = (DEVICES["h200"].shared_per_block - b) // 2 // 16 * 4
-    row = (stage - 64) // 7
-    assert report(shared_a=f"(64,8):(1,{row})").legal
-    assert rules(report(shared_a=f"(64,8):(1,{row + 4})")) == ["shared-memory"]
+    """64 + 7 x 4066 words of A and 64 + 7 x 66 of B, each rounded to four, in two stages: what one block may have."""
+    full = report(shared_a="(64,8):(1,4066)", shared_b="(64,8):(1,66)")
+    assert full.legal and full.plans[0].shared_bytes == DEVICES["h200"].shared_per_block
+    over = report(shared_a="(64,8):(1,4067)", shared_b="(64,8):(1,66)")
+    assert [finding.rule for finding in over.findings if finding.severity == "error"] == ["shared-memory"]
+    assert "write shared.a: (64,8):(1,68)" in [finding.fix for finding in over.findings]
+    padded = report(block=(128, 128, 112), values=("8", "4"))  # dense rows would fit, the planner's do not
+    assert [(finding.rule, finding.where.line) for finding in padded.findings] == [("shared-memory", 6)]
 
 
 @pytest.mark.parametrize(
