@@ -5,6 +5,7 @@
 Each operation runs on the inputs in WORKLOAD. All libraries must give the same function (the same offsets of every
 index) before anything is timed. A time is the least of many short rounds, in which the libraries take turns, so that
 other processes on the machine disturb all of them alike. No library answers from a memo of the same call; none has one.
+The last column asks each of our results for its nested stride as well, which it builds when first asked.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ import tensor_layouts
 from layoutgen import algebra
 
 ROUND_S = 0.002
-LIBRARIES = ("layoutgen", "pycute", "tensor-layouts")
+READ = "layoutgen, stride read"  # our layouts nest their strides when first asked; this asks each result
+LIBRARIES = ("layoutgen", READ, "pycute", "tensor-layouts")
+PEERS = LIBRARIES[2:]
 Arguments = tuple[Any, ...]
 
 # SM80 m16n8k16 accumulators of 2x2 warps over a 128x128 tile: (thread, value) -> index into the tile.
@@ -73,14 +76,18 @@ def is_layout(argument: Any) -> bool:
 
 
 def layout_class(library: str) -> Any:
-    return {"layoutgen": algebra.Layout, "pycute": pycute.Layout, "tensor-layouts": tensor_layouts.Layout}[library]
+    module: Any = module_of(library)
+    return module.Layout
+
+
+def module_of(library: str) -> Any:
+    return {"pycute": pycute, "tensor-layouts": tensor_layouts}.get(library, algebra)
 
 
 def function(library: str, name: str) -> Callable[..., Any]:
     if library == "tensor-layouts" and name == "composition":
         name = "compose"
-    module = {"layoutgen": algebra, "pycute": pycute, "tensor-layouts": tensor_layouts}[library]
-    found: Callable[..., Any] = getattr(module, name)
+    found: Callable[..., Any] = getattr(module_of(library), name)
     return found
 
 
@@ -101,14 +108,18 @@ def runs(name: str, library: str) -> tuple[Callable[[], Any], Callable[[], list[
     make = layout_class(library)
     if name in CONSTRUCT:
         given = CONSTRUCT[name]
+        if library == READ:
+            return lambda: [make(*a).stride for a in given], lambda: [values(make(*a)) for a in given]
         return lambda: [make(*a) for a in given], lambda: [values(make(*a)) for a in given]
     if name == "offsets of a 128x128 thread-value layout":
         layout = make(*TILE_128)
-        if library == "layoutgen":
+        if library in ("layoutgen", READ):
             return layout.offsets, lambda: layout.offsets().tolist()
         return lambda: [layout(i) for i in range(16384)], lambda: [layout(i) for i in range(16384)]
     operation = function(library, name.partition(",")[0])
     inputs = [tuple(make(*a) if is_layout(a) else a for a in arguments) for arguments in WORKLOAD[name]]
+    if library == READ:
+        return lambda: [operation(*a).stride for a in inputs], lambda: [values(operation(*a)) for a in inputs]
     return lambda: [operation(*a) for a in inputs], lambda: [values(operation(*a)) for a in inputs]
 
 
@@ -146,9 +157,8 @@ def measure(spent_s: float) -> dict[str, Any]:
         seconds = least_seconds({library: call for library, (call, _) in prepared.items()}, spent_s)
         rows[name] = {
             "us": {library: round(s * 1e6, 2) for library, s in seconds.items()},
-            "times_faster_than": {
-                library: round(seconds[library] / seconds["layoutgen"], 2) for library in LIBRARIES[1:]
-            },
+            "times_faster_than": {peer: round(seconds[peer] / seconds["layoutgen"], 2) for peer in PEERS},
+            "stride_read_times_faster_than": {peer: round(seconds[peer] / seconds[READ], 2) for peer in PEERS},
         }
     tile = algebra.Layout(*TILE_256)
     if not algebra.covers_exactly_once(tile, (256, 128)):
@@ -169,12 +179,13 @@ def main() -> None:
         **measure(options.seconds),
     }
     print(f"{report['machine']}, Python {report['python']}; microseconds for the workload of each operation\n")
-    print(f"{'':46}{'ours':>10}{'pycute':>12}{'tensor-l.':>12}{'/pycute':>9}{'/tensor-l.':>11}")
+    print(f"{'':46}{'ours':>10}{'pycute':>12}{'tensor-l.':>12}{'/pycute':>9}{'/tensor-l.':>11}{'read/pycute':>13}")
     for name, row in report["operations"].items():
         us, ratio = row["us"], row["times_faster_than"]
         print(
             f"{name:46}{us['layoutgen']:10.2f}{us['pycute']:12.2f}{us['tensor-layouts']:12.2f}"
             f"{ratio['pycute']:9.2f}{ratio['tensor-layouts']:11.2f}"
+            f"{row['stride_read_times_faster_than']['pycute']:13.2f}"
         )
     print(f"{'exact cover of a 256x128 tile':46}{report['exact_cover_of_256x128_ms'] * 1e3:10.2f}")
     if options.output:

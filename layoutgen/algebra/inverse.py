@@ -6,9 +6,6 @@ Sources: CUTLASS ``media/docs/cpp/cute/02_layout_algebra.md`` and ``include/cute
 
 from __future__ import annotations
 
-from itertools import accumulate
-from math import prod
-from operator import mul
 from typing import Any, overload
 
 from layoutgen.algebra.basis import Path, ScaledBasis, single_axis
@@ -79,12 +76,12 @@ def _rest(layout: Layout, cotarget: IntTuple | None, keep_ones: bool) -> Layout:
     if cotarget is None:
         cotarget = layout.cosize if 0 not in layout.flat_stride else filter_zeros(layout).cosize
     # Dropping size-1 and stride-0 modes one by one equals CuTe's filter, for merged modes sort next to each other.
-    modes = [(d, n) for n, d in zip(layout.flat_shape, layout.flat_stride) if n != 1 and d != 0]
-    modes.sort()
     shape: list[int] = []
     stride: list[int] = []
     reached = 1
-    for d, n in modes:
+    for d, n in sorted(zip(layout.flat_stride, layout.flat_shape)):
+        if n == 1 or d == 0:
+            continue
         if d < reached:
             raise LayoutError(
                 "complement: the modes of a layout don't overlap and its strides aren't negative",
@@ -137,7 +134,7 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     stride: list[int] = []
     reached = 1
     end = 0  # where the last mode of R would go on
-    for d, place, n in by_stride(*merged(layout.flat_shape, layout.flat_stride)):
+    for d, place, n in by_stride(layout):
         if d == reached:
             reached = n * d
             if place == end:
@@ -152,9 +149,27 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     return flat_layout(shape, stride)
 
 
-def by_stride(shape: list[int], stride: list[int]) -> list[tuple[int, int, int]]:
-    """(stride, index of the mode's second element, extent) in order of stride, then position; no extent is 1."""
-    return sorted(zip(stride, accumulate(shape, mul, initial=1), shape))
+def by_stride(layout: Layout) -> list[tuple[int, int, int]]:
+    """(stride, index of the second element, extent) of the coalesced modes, in order of stride, then position."""
+    modes: list[tuple[int, int, int]] = []
+    leaves = zip(layout.flat_shape, layout.flat_stride)
+    extent = step = place = 1
+    while extent == 1:
+        extent, step = next(leaves, (0, 0))
+    if not extent:
+        return modes
+    end = extent * step  # as in ``merged``, but for the places: an inverse needs both, and is mostly this loop
+    for n, d in leaves:
+        if d == end:
+            extent *= n
+            end *= n
+        elif n != 1:
+            modes.append((step, place, extent))
+            place *= extent
+            extent, step, end = n, d, n * d
+    modes.append((step, place, extent))
+    modes.sort()
+    return modes
 
 
 @overload
@@ -180,9 +195,8 @@ def left_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
     """
     if isinstance(layout, ComposedLayout):
         return invert_left(layout, left_inverse)
-    modes = merged(layout.flat_shape, layout.flat_stride)
-    ordered = by_stride(*modes)
-    last_place = prod(modes[0][:-1])
+    ordered = by_stride(layout)
+    last_place = max([place for _, place, _ in ordered], default=1)
     shape: list[int] = []
     stride: list[int] = [0]
     before = 1

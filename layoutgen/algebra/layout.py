@@ -83,12 +83,15 @@ class Layout(_Draft):
         steps: list[int] = []
         if stride is None:
             if compact_of(shape, extents, steps):
-                return trusted(shape, tuple(extents), tuple(steps))
+                flat_shape = tuple(extents)
+                return trusted(flat_shape if shape == flat_shape else shape, flat_shape, tuple(steps))
             shape = admitted(shape, "shape")
             flat_shape = int_tuple.flatten(shape)
             return trusted(shape, flat_shape, int_tuple.compact_steps(flat_shape))
         if pairs_of(shape, stride, extents, steps):
-            return trusted(shape, tuple(extents), tuple(steps))
+            layout = trusted(shape, tuple(extents), tuple(steps))
+            _set_stride(layout, stride)
+            return layout
         shape, stride = admitted(shape, "shape"), admitted(stride, "stride")
         if not int_tuple.congruent(shape, stride):
             raise LayoutError(
@@ -268,11 +271,16 @@ _set_stride = _Draft.__dict__["stride"].__set__
 
 
 def trusted(shape: Any, flat_shape: tuple[Any, ...], flat_stride: tuple[Any, ...]) -> Layout:
-    """A Layout from parts already known to fit together; the operations' way around validation."""
+    """A Layout from parts already known to fit together; the operations' way around validation.
+
+    A flat layout has one tuple for ``shape`` and ``flat_shape``. The stride of another is left open.
+    """
     draft = _Draft()
     draft.shape = shape
     draft.flat_shape = flat_shape
     draft.flat_stride = flat_stride
+    if shape is flat_shape:
+        draft.stride = flat_stride
     draft.__class__ = Layout
     return draft  # type: ignore[return-value]
 
@@ -282,13 +290,21 @@ def flat_layout(shape: list[int], stride: list[int]) -> Layout:
     if len(shape) > 1:
         modes = tuple(shape)
         return trusted(modes, modes, tuple(stride))
-    return trusted(shape[0], (shape[0],), (stride[0],)) if shape else trusted(1, (1,), (0,))
+    return _mode(shape[0], stride[0]) if shape else _mode(1, 0)
 
 
 def _mode(shape: IntTuple, stride: IntTuple) -> Layout:
+    draft = _Draft()
+    draft.shape = shape
+    draft.stride = stride
     if isinstance(shape, tuple):
-        return trusted(shape, int_tuple.flatten(shape), int_tuple.flatten(stride))
-    return trusted(shape, (shape,), (stride,))
+        draft.flat_shape = int_tuple.flatten(shape)
+        draft.flat_stride = int_tuple.flatten(stride)
+    else:
+        draft.flat_shape = (shape,)
+        draft.flat_stride = (stride,)  # type: ignore[assignment]
+    draft.__class__ = Layout
+    return draft  # type: ignore[return-value]
 
 
 def make_layout(*layouts: Layout) -> Layout:
