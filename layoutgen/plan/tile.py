@@ -218,7 +218,7 @@ def map_threads(spec: Spec, tile: CTile) -> ThreadMap:
         def level(key: str, ids: Layout, positions: Layout) -> Layout:
             still = Layout(ids[1 - mode].size, 0)
             rule = f"the {key} must walk whole modes of the positions they take in {'mn'[mode]}"
-            got, fix = f"{ids[mode]} over {positions}", f"split mode {'mn'[mode]} of tiling.{key} as {positions} is split"
+            got, fix = f"{ids[mode]} over {positions}", f"split {'mn'[mode]} of tiling.{key} as {positions} is split"
             with composing(rule, spec.where(f"tiling.{key}"), got, fix):
                 by_position = make_layout(*((positions, still) if mode == 0 else (still, positions)))
                 return composition(by_position, right_inverse(ids))
