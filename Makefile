@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 test: venv
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 demo: venv
 	$(BIN)/layoutgen build specs/warptile_128x128.yaml
