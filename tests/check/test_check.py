@@ -159,6 +159,7 @@ def test_a_report_as_json() -> None:
         ({"values": ("2", "4"), "shared_a": "(64,8):(1,66)"}, []),  # runs of two want no more
         ({"shared_a": "(64,8):(8,1)", "values": ("1", "4")}, []),
         ({"copy_a": "{atom: ldg.sts, values: [1, 4]}"}, []),  # four words are loaded at once, and stored one by one
+        ({"copy_a": "{atom: ldg.sts, values: [4, 4]}"}, []),  # loaded one by one, and four are stored at once
         ({"copy_a": "{atom: cp.async, values: [4, 1]}"}, []),  # a run of m, across A's contiguous mode
         ({"copy_b": "{atom: cp.async, threads: (16,8):(1,16), values: <4:16, 1>}"}, []),
         ({"copy_b": "{atom: ldg.sts, threads: (16,8):(1,16), values: [4, 1]}"}, []),

@@ -119,6 +119,17 @@ def test_variants(own: str) -> None:
             assert [need.contiguous for need in needs] == [each.variant[1], each.variant[4]]
 
 
+def test_neighbouring_threads_copy_what_neighbours_in_global_memory() -> None:
+    plans = {each.variant: each for each in plan(Draft(shared_b="(64,8):(12,1)").spec())}
+    wide, narrow = plans["am_bk_16B"], plans["am_bk_4B"]
+    assert wide.a.copy.thread_x.offsets()[:16].tolist() == [4 * thread for thread in range(16)]
+    assert narrow.a.copy.thread_x.offsets()[:64].tolist() == list(range(64))
+    assert wide.b.copy.thread_k.offsets()[:4].tolist() == [0, 4, 0, 4]
+    assert narrow.b.copy.thread_k.offsets()[:9].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+    turned = plans["ak_bn_16B"].b.copy  # n in global memory, k in shared
+    assert turned.thread_x.offsets()[:64].tolist() == list(range(64)) and turned.write_vector == 1
+
+
 def test_a_transposing_copy_reads_whole_sectors() -> None:
     """k-contiguous A into m-contiguous shared memory: eight neighbouring threads read eight neighbouring words."""
     copy = plan(Draft(block=(64, 64, 16)).spec())[0].a.copy
@@ -206,6 +217,7 @@ def test_the_naive_repetitions() -> None:
         ({"values": ("(4,4):(1,0)", "4"), "block": (16, 64, 8)}, "values:", "must lie within the warp tile"),
         ({"warp": ("128", "32")}, "warp:", "the warp tile in m must lie within the block tile"),
         ({"shared_a": "(64,4):(1,64)"}, "  a: (64", "shared.a must be a layout of the (m, k) tile"),
+        ({"shared_a": "(32,16):(1,32)"}, "  a: (32", "shared.a must be a layout of the (m, k) tile"),
         ({"shared_b": "((6,11),8):((1,8),88)"}, "  b: (", "shared.b must be a layout of the (n, k) tile"),
         ({"shared_a": "((2,32),8):((300,1),32)"}, "  a: (", None),
         ({"stages": 1}, "stages:", "2 to 8 stages"),
