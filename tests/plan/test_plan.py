@@ -94,6 +94,8 @@ def test_values_that_are_left_out_and_values_without_threads() -> None:
     text = Draft(copy_b="{atom: cp.async, threads: (16,8):(1,16)}")
     b = plan(text.spec())[0].b.copy
     assert (b.participants, b.element_x.size, b.element_k.size, b.write_vector) == (128, 4, 1, 4)
+    text = Draft(copy_b="{atom: cp.async, threads: (32,4):(1,32)}")  # which leave two of n to each
+    assert plan(text.spec())[0].b.copy.write_vector == 2
 
 
 def test_only_the_primary_variant_takes_the_copies_as_given() -> None:
