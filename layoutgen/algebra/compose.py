@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TypeAlias, overload
 
 from layoutgen.algebra.basis import Path, ScaledBasis, single_axis
+from layoutgen.algebra.fit import fitted
 from layoutgen.algebra.int_tuple import IntTuple, unflatten
 from layoutgen.algebra.layout import Layout, get, make_layout, trusted
 from layoutgen.algebra.simplify import AnyLayout, by_mode
@@ -109,7 +110,14 @@ def _compose(a: Layout, b: Layout) -> Layout:
     for d in b.flat_stride:
         if type(d) is not int and isinstance(d, ScaledBasis):
             return _compose_axes(a, b)
-    return walk(a, open_ended(a), b.shape, b.flat_shape, b.flat_stride)
+    modes = open_ended(a)
+    try:
+        return walk(a, modes, b.shape, b.flat_shape, b.flat_stride)
+    except LayoutError:
+        found = fitted(a, modes[0], b)
+        if found is None:
+            raise
+        return found
 
 
 def _compose_axes(a: Layout, b: Layout) -> Layout:

@@ -48,6 +48,9 @@ def test_composition_is_exact_inside_as_domain_and_ahead_of_its_peers() -> None:
         ("(4,4):(2,100)", "(3,2):(0,5)", "(3,2):(0,102)"),
         # A backward walk mirrors the forward one.
         ("(4,8):(1,100)", "8:-2", "(2,4):(-2,-100)"),
+        # Steps over the end of a mode that A's strides bring back onto one line.
+        ("(12,4,16):(2,0,24)", "16:32", "16:16"),
+        ("(12,4,16):(2,0,24)", "(8,2):(32,256)", "(8,2):(16,128)"),
     ],
 )
 def test_worked_examples(a: str, b: str, expected: str) -> None:
