@@ -307,4 +307,3 @@ def _move(
         "condition": f"if ({predicate}) " if predicate else "",
         "zero_fill": "k" in guards,
     }
-

@@ -40,6 +40,7 @@ from layoutgen.algebra.layout import (
     rank,
     size,
 )
+from layoutgen.algebra.named import NamedLayout, named
 from layoutgen.algebra.notation import parse
 from layoutgen.algebra.properties import (
     Cover,
@@ -109,6 +110,7 @@ __all__ = [
     "Layout",
     "LayoutLike",
     "MmaLayouts",
+    "NamedLayout",
     "Offsets",
     "RuntimeInt",
     "ScaledBasis",
@@ -171,6 +173,7 @@ __all__ = [
     "max_common_layout",
     "max_common_vector",
     "max_vector",
+    "named",
     "nullspace",
     "offsets",
     "parse",

@@ -7,12 +7,14 @@ Cecka, arXiv 2603.02298.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias, overload
 
 from layoutgen.algebra.basis import Path, ScaledBasis, single_axis
 from layoutgen.algebra.fit import fitted
 from layoutgen.algebra.int_tuple import IntTuple, unflatten
 from layoutgen.algebra.layout import Layout, get, make_layout, trusted
+from layoutgen.algebra.named import NamedLayout, named_error, with_names_of
 from layoutgen.algebra.simplify import AnyLayout, by_mode
 from layoutgen.algebra.swizzle import ComposedLayout, Swizzle, compose_swizzles, swizzle_after, swizzled
 from layoutgen.algebra.walk import open_ended, walk
@@ -57,6 +59,8 @@ def composition(
     that break this when modes of B together carry from one mode of A into the next, or when a stride that doesn't
     divide a mode of A runs past its end. This one raises.
 
+    With a named B, the result's modes have its names, and an error says which of them are to blame.
+
     Raises:
         LayoutError: no layout that moves along one mode of A at a time has these values.
 
@@ -85,10 +89,15 @@ def composition(
 def _after(a: Layout | ComposedLayout, b: Tiler | ComposedLayout | Swizzle) -> Layout | ComposedLayout:
     if isinstance(a, ComposedLayout):
         return ComposedLayout(a.layout_a, a.offset, _after(a.layout_b, b))
+    if isinstance(b, NamedLayout):
+        try:
+            return with_names_of(b, _compose(a, b))
+        except LayoutError as error:
+            raise named_error(error, partial(_compose, a), b) from None
     if isinstance(b, Layout):
         return _compose(a, b)
     if isinstance(b, tuple):
-        return make_layout(*by_mode(composition, a, b)[: len(b)])
+        return with_names_of(a, make_layout(*by_mode(composition, a, b)[: len(b)]))
     if isinstance(b, int):
         return _compose(a, Layout(b, 1))
     if isinstance(b, Swizzle):

@@ -264,8 +264,8 @@ class Reader(Scanner):
             return self._coordinate()
         if not self.at("(") and not re.compile("[-0-9?]").match(self.text, self.position):
             raise self.fail("a layout, an int, a swizzle, a tiler or a function's name")
-        shape = self._scan(Scanner.int_tuple, start)
-        if not self.at(":"):
+        shape, names = self._scan(Scanner.named_int_tuple, start)
+        if not names and not self.at(":"):
             return shape
         self.position = start
         return self._scan(Layout.scan, start)

@@ -7,7 +7,7 @@ Cecka, "CuTe Layout Representation and Algebra", arXiv 2603.02298.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any, NoReturn, Protocol, TypeAlias, overload
 
@@ -111,7 +111,7 @@ class Layout(_Draft):
 
     @staticmethod
     def parse(text: str) -> Layout:
-        """Read ``shape:stride``, or a shape alone for the compact layout.
+        """Read ``shape:stride``, or a shape alone for the compact layout; the modes may be named, as in (m=4,k=8).
 
         Raises:
             LayoutError: the text is something else; the message names the column.
@@ -129,8 +129,14 @@ class Layout(_Draft):
     @staticmethod
     def scan(scanner: Scanner) -> Layout:
         """Read a layout at the scanner's cursor; LayoutError as for ``parse``."""
-        shape = scanner.int_tuple()
-        return Layout(shape, scanner.int_tuple() if scanner.take(":") else None)
+        shape, names = scanner.named_int_tuple()
+        layout = Layout(shape, scanner.int_tuple() if scanner.take(":") else None)
+        if not names:
+            return layout
+        # Here, for named layouts are built on this module.
+        from layoutgen.algebra.named import named
+
+        return named(layout, *names)
 
     @property
     def size(self) -> int:
@@ -257,7 +263,7 @@ class Layout(_Draft):
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a Layout is frozen: cannot delete {name!r}")
 
-    def __reduce__(self) -> tuple[type[Layout], tuple[IntTuple, IntTuple]]:
+    def __reduce__(self) -> tuple[Callable[..., Layout], tuple[Any, ...]]:
         return Layout, (self.shape, self.stride)
 
     def __str__(self) -> str:

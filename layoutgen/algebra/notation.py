@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from layoutgen.algebra.compose import Tiler
+from layoutgen.algebra.int_tuple import IntTuple
 from layoutgen.algebra.layout import Layout
 from layoutgen.algebra.scanner import Scanner
 from layoutgen.algebra.swizzle import ComposedLayout, Swizzle
@@ -49,5 +50,10 @@ def _tiler(scanner: Scanner) -> Tiler:
         return tuple(entries)
     if scanner.take("_"):
         return None
-    shape = scanner.int_tuple()
-    return Layout(shape, scanner.int_tuple()) if scanner.take(":") else shape
+    start = scanner.position
+    shape: IntTuple
+    shape, names = scanner.named_int_tuple()
+    if not names and not scanner.at(":"):
+        return shape
+    scanner.position = start
+    return Layout.scan(scanner)

@@ -10,6 +10,7 @@ from layoutgen.algebra.int_tuple import IntTuple
 from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.errors import LayoutError
 
+_NAME = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)\s*=")
 _INT = re.compile(r"-?[0-9]+")
 MOST_DIGITS = 18  # any such number is an int64
 MOST_NESTED = 32
@@ -86,6 +87,33 @@ class Scanner:
                 return tuple(modes)
             if not self.take(","):
                 raise self.fail("',' or ')'")
+
+    def named_int_tuple(self) -> tuple[Any, tuple[str, ...]]:
+        """Read an IntTuple whose modes may have names, as in ``(lane=(4,8),value=2)``: all of them or none."""
+        start = self.position
+        names: list[str] = []
+        modes: list[IntTuple] = []
+        if not self.take("(") or not self._mode_name(names):
+            self.position = start
+            return self.int_tuple(), ()
+        modes.append(self.int_tuple(1))
+        while self.take(","):
+            if not self._mode_name(names):
+                raise self.fail("a name and '=', as the first mode has,")
+            modes.append(self.int_tuple(1))
+        if not self.take(")"):
+            raise self.fail("',' or ')'")
+        return tuple(modes), tuple(names)
+
+    def _mode_name(self, names: list[str]) -> bool:
+        """Step over ``name =`` if that comes next, and append the name."""
+        self._skip_blanks()
+        match = _NAME.match(self.text, self.position)
+        if match is None:
+            return False
+        self.position = match.end()
+        names.append(match[1])
+        return True
 
     def _leaf(self) -> Any:
         if self.take("?"):

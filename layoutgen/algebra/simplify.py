@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from layoutgen.algebra.int_tuple import IntTuple
 from layoutgen.algebra.layout import Layout, flat_layout, make_layout
+from layoutgen.algebra.named import with_names_of
 from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.errors import LayoutError
 
@@ -50,7 +51,7 @@ def coalesce(layout: AnyLayout, profile: IntTuple | None = None) -> AnyLayout:
         return layout.map_inner(lambda inner: coalesce(inner, profile))
     if profile is None or not isinstance(profile, tuple):
         return flat_layout(*merged(layout.flat_shape, layout.flat_stride))
-    return make_layout(*by_mode(coalesce, layout, profile))
+    return with_names_of(layout, make_layout(*by_mode(coalesce, layout, profile)))
 
 
 def merged(flat_shape: tuple[int, ...], flat_stride: tuple[int, ...]) -> tuple[list[int], list[int]]:

@@ -13,6 +13,7 @@ from layoutgen.algebra.compose import Tiler, composition
 from layoutgen.algebra.int_tuple import IntTuple, flatten
 from layoutgen.algebra.inverse import complement
 from layoutgen.algebra.layout import Layout, make_layout, trusted
+from layoutgen.algebra.named import with_names_of
 from layoutgen.algebra.simplify import AnyLayout, by_mode, coalesce
 from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.algebra.walk import open_ended, walk
@@ -241,7 +242,8 @@ def _by_leaf(split: Split, layout: Layout, tiler: Tiler) -> Layout:
         return layout
     if not isinstance(tiler, tuple):
         return split(layout, tiler)
-    return make_layout(*by_mode(lambda mode, entry: _by_leaf(split, mode, entry), layout, tiler))
+    modes = by_mode(lambda mode, entry: _by_leaf(split, mode, entry), layout, tiler)
+    return with_names_of(layout, make_layout(*modes))
 
 
 def _zipped(split: Split, layout: Layout, tiler: Tiler) -> Layout:
