@@ -40,14 +40,14 @@ def complement(layout: Layout | ComposedLayout, cotarget: IntTuple | None = None
     if isinstance(layout, ComposedLayout):
         return complement_of(layout, cotarget, complement)
     try:
-        return _rest(layout, cotarget, keep_ones=False)
+        return _rest(layout, cotarget, False)
     except LayoutError:
         along = _axis(layout)
         if along is None:
             raise
     # All strides lie along one axis, which is as good as the integers.
     path, flat_stride = along
-    rest = _rest(trusted(layout.shape, layout.flat_shape, flat_stride), cotarget, keep_ones=False)
+    rest = _rest(trusted(layout.shape, layout.flat_shape, flat_stride), cotarget, False)
     basis = ScaledBasis(1, *path)
     return trusted(rest.shape, rest.flat_shape, tuple([d and d * basis for d in rest.flat_stride]))
 
@@ -69,10 +69,10 @@ def run_time_complement(layout: Layout, cotarget: IntTuple | None = None) -> Lay
     >>> print(run_time_complement(Layout.parse("4:2"), 8))
     (2,1):(1,8)
     """
-    return _rest(layout, cotarget, keep_ones=True)
+    return _rest(layout, cotarget, True)
 
 
-def _rest(layout: Layout, cotarget: IntTuple | None, keep_ones: bool) -> Layout:
+def _rest(layout: Layout, cotarget: IntTuple | None, keep_ones: bool, /) -> Layout:
     if cotarget is None:
         cotarget = layout.cosize if 0 not in layout.flat_stride else filter_zeros(layout).cosize
     # Dropping size-1 and stride-0 modes one by one equals CuTe's filter, for merged modes sort next to each other.
