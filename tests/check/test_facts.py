@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from layoutgen.algebra import Layout
 from layoutgen.facts import (
     Coverage,
+    c_owners,
+    copy_owners,
     cover_c,
     cover_copy,
     register_cap,
     registers,
     resident_blocks,
     shared_collision,
+    shared_words,
     static_accesses,
 )
 from layoutgen.hw.devices import DEVICES
@@ -142,3 +146,29 @@ def test_static_accesses_of_a_staged_copy_by_hand() -> None:
     }
     wide = static_accesses(primary(copy_a="{atom: ldg.sts, values: [1, 4]}"))  # four k are loaded at once, stored apart
     assert wide["ld.global", 16] == 2 * 1 + 2 * tile // 4 and wide["st.shared", 4] == 2 * 4
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SPECS.glob("*.yaml")))
+def test_the_owner_of_an_element_reaches_it_through_the_plans_layouts(name: str) -> None:
+    for each in plan(load(SPECS / f"{name}.yaml")):
+        owners = c_owners(each.tile, each.threads)
+        m, n = np.indices(each.tile.block[:2])
+        value_m, value_n = each.tile.value_mode
+        assert np.array_equal(each.threads.m.at(owners.thread) + value_m.at(owners.value_m), m)
+        assert np.array_equal(each.threads.n.at(owners.thread) + value_n.at(owners.value_n), n)
+        assert np.array_equal(owners.warp * 32 + owners.lane, owners.thread)
+        for operand, extent in zip(each.operands, each.tile.block, strict=False):
+            copy, copied = operand.copy, copy_owners(operand.copy, (extent, each.tile.block[2]))
+            x, k = np.indices(copied.thread.shape)
+            assert np.array_equal(copy.thread_x.at(copied.thread) + copy.element_x.at(copied.element_x), x)
+            assert np.array_equal(copy.thread_k.at(copied.thread) + copy.element_k.at(copied.element_k), k)
+            words = shared_words(operand.shared, stage=1)
+            assert [int(words[x, k]) for x, k in ((1, 0), (0, 1), (5, 3))] == [
+                operand.shared.layout(x, k, 1) for x, k in ((1, 0), (0, 1), (5, 3))
+            ]
+
+
+def test_nobody_owns_what_values_leave_out() -> None:
+    each = primary(block=(32, 16, 8), warps="1:0")
+    owners = c_owners(with_values(each, "2:1", "4:1"), each.threads)
+    assert (owners.thread[2, 0], owners.warp[2, 0], owners.lane[2, 0], owners.thread[1, 0]) == (-1, -1, -1, 0)

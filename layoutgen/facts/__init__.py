@@ -1,0 +1,27 @@
+"""Plan (+ device, + problem shape) -> facts: what check, explain, draw, build reports and tests read.
+
+Everything here is evaluated from the layouts that the emitted kernel carries, once; no reader computes any of it again.
+"""
+
+from layoutgen.facts.accesses import static_accesses
+from layoutgen.facts.coverage import Coverage, cover_c, cover_copy, shared_collision
+from layoutgen.facts.ownership import NOBODY, CopyOwners, COwners, c_owners, copy_owners, shared_words
+from layoutgen.facts.resources import Registers, register_cap, registers, resident_blocks
+
+__all__ = [
+    "NOBODY",
+    "COwners",
+    "CopyOwners",
+    "Coverage",
+    "Registers",
+    "c_owners",
+    "copy_owners",
+    "cover_c",
+    "cover_copy",
+    "register_cap",
+    "registers",
+    "resident_blocks",
+    "shared_collision",
+    "shared_words",
+    "static_accesses",
+]

@@ -1,0 +1,83 @@
+"""Who owns what of a block's tiles, as arrays over the tile: what is drawn, explained and looked up.
+
+All of it is evaluated from the layouts that the kernel carries. Coverage is taken for granted here; `coverage` proves
+it, and where it does not hold, the owner with the highest index is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutgen.algebra import Layout, Offsets
+from layoutgen.plan.model import Copy, CTile, Shared, ThreadMap
+from layoutgen.plan.tile import WARP_SIZE
+
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class COwners:
+    """The owner of each (m, n) of the block tile of C; arrays of shape (BLK_M, BLK_N), NOBODY where there is none.
+
+    thread: its number, lane + 32 * warp. value_m, value_n: which of its values along each mode; its accumulator is
+    (value_m, value_n).
+    """
+
+    thread: Offsets
+    value_m: Offsets
+    value_n: Offsets
+
+    @property
+    def warp(self) -> Offsets:
+        return np.where(self.thread < 0, NOBODY, self.thread // WARP_SIZE)
+
+    @property
+    def lane(self) -> Offsets:
+        return np.where(self.thread < 0, NOBODY, self.thread % WARP_SIZE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyOwners:
+    """The copier of each (x, k) of an operand's k-tile; arrays of shape (BLK_X, BLK_K), NOBODY where there is none.
+
+    element_x, element_k: which of the thread's elements along each mode.
+    """
+
+    thread: Offsets
+    element_x: Offsets
+    element_k: Offsets
+
+
+def c_owners(tile: CTile, threads: ThreadMap) -> COwners:
+    """Block tile of C -> its owners."""
+    value_m, value_n = tile.value_mode
+    return COwners(*_owners(threads.m, threads.n, value_m, value_n, tile.block[:2]))
+
+
+def copy_owners(copy: Copy, tile: tuple[int, int]) -> CopyOwners:
+    """An operand's copy and its (BLK_X, BLK_K) -> who copies what."""
+    return CopyOwners(*_owners(copy.thread_x, copy.thread_k, copy.element_x, copy.element_k, tile))
+
+
+def _owners(
+    thread_i: Layout, thread_j: Layout, value_i: Layout, value_j: Layout, tile: tuple[int, int]
+) -> tuple[Offsets, Offsets, Offsets]:
+    """thread -> (i, j) and value -> (i, j) beyond it: the thread and its two value indices at each (i, j) of a tile."""
+    shape = (thread_i.size, value_i.size, value_j.size)
+    i = np.broadcast_to(thread_i.offsets()[:, None, None] + value_i.offsets()[None, :, None], shape)
+    j = np.broadcast_to(thread_j.offsets()[:, None, None] + value_j.offsets()[None, None, :], shape)
+    inside = (i >= 0) & (i < tile[0]) & (j >= 0) & (j < tile[1])
+    found = []
+    for part in np.indices(shape, dtype=np.int64):
+        at = np.full(tile, NOBODY, dtype=np.int64)
+        at[i[inside], j[inside]] = part[inside]
+        found.append(at)
+    return found[0], found[1], found[2]
+
+
+def shared_words(shared: Shared, stage: int = 0) -> Offsets:
+    """(x, k) of a k-tile -> its element's offset in the operand's shared memory; shape (BLK_X, BLK_K)."""
+    x, k, stages = shared.layout
+    return x.offsets()[:, None] + k.offsets()[None, :] + stages(stage)

@@ -1,0 +1,68 @@
+"""What a plan takes of a multiprocessor: registers, shared memory, threads; and how many blocks it has room for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from layoutgen.hw.devices import Device
+from layoutgen.plan.model import Plan
+from layoutgen.plan.tile import WARP_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """Registers of one thread. minimum: accumulators, fragments and staged elements, all alive in the main loop.
+
+    cap: what ptxas may use at most, given threads and min_blocks. What it does use is known only once it is built.
+    """
+
+    accumulators: int
+    fragments: int
+    staging: int
+    cap: int
+
+    @property
+    def minimum(self) -> int:
+        return self.accumulators + self.fragments + self.staging
+
+
+def register_cap(threads: int, blocks: int, device: Device) -> int:
+    """The most registers a thread may have, so that so many blocks of so many threads are resident on one SM.
+
+    The registers of a warp are allocated in units, all from one of the SM's equal parts (cuda_occupancy.h); so does
+    ptxas count, which caps a kernel of __launch_bounds__(288, 2) at 96.
+    """
+    warps_of_part = -(-threads // WARP_SIZE * blocks // device.partitions)
+    per_warp = device.registers_per_sm // device.partitions // warps_of_part
+    per_warp -= per_warp % device.register_unit
+    return min(device.registers_per_thread, per_warp // WARP_SIZE)
+
+
+def resident_blocks(plan: Plan, registers_per_thread: int, device: Device) -> int:
+    """How many blocks of the plan one SM has room for, if each thread has so many registers (cuda_occupancy.h)."""
+    threads = plan.threads.threads
+    per_warp = -(-registers_per_thread * WARP_SIZE // device.register_unit) * device.register_unit
+    warps = device.registers_per_sm // device.partitions // per_warp * device.partitions
+    per_block = -(-plan.shared_bytes // device.shared_unit) * device.shared_unit + device.shared_reserved_per_block
+    return min(
+        device.max_blocks_per_sm,
+        device.max_threads_per_sm // threads,
+        warps * WARP_SIZE // threads,
+        device.shared_per_sm // per_block,
+    )
+
+
+def registers(plan: Plan, device: Device) -> Registers:
+    """Plan and a device's register file -> bounds on the registers of one thread."""
+    fragments = sum(each.fragment.slots * each.fragment.vectors * each.fragment.vector for each in plan.operands)
+    staging = sum(
+        each.copy.element_x.size * each.copy.element_k.size
+        for each in plan.operands
+        if each.copy.atom.through_registers
+    )
+    return Registers(
+        accumulators=plan.tile.value_mode[0].size * plan.tile.value_mode[1].size,
+        fragments=fragments,
+        staging=staging,
+        cap=register_cap(plan.threads.threads, plan.schedule.min_blocks, device),
+    )
