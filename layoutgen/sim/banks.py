@@ -1,10 +1,10 @@
 """How many passes a warp's access takes: shared-memory wavefronts and 32-byte global sectors.
 
 Shared memory has 32 banks of 4 bytes. A warp's access of up to 4 bytes per lane is one phase; 8-byte accesses take
-one phase per half warp and 16-byte ones one per quarter warp. Measured on an H200, loads merge neighbouring phases
-where lanes read alike in pairs: if addr(i) = addr(i^1) on every lane, or addr(i) = addr(i^2) on every lane, an 8-byte
-load is one phase and a 16-byte load two. In a phase, a bank delivers one word per wavefront, to every lane that asked
-for it.
+one phase per half warp and 16-byte ones one per quarter warp. In a phase, a bank delivers one word per wavefront, to
+every lane that asked for it. Measured on an H200 (benchmarks/wavefronts.py), a load takes two neighbouring phases at
+once where their lanes read alike in pairs, lane i what lane i^1 reads or all of them what lane i^2 reads, and all that
+they read lies in different banks; a store never does.
 """
 
 from __future__ import annotations
@@ -24,19 +24,32 @@ def wavefronts(address: Array, active: Array, size: int, load: bool) -> Array:
     """
     unit_bytes = max(size, 4)
     unit = address.astype(np.int64) // unit_bytes
-    lanes_per_phase = np.full(len(unit), 128 // unit_bytes)
-    if load and size >= 8:
-        for distance in (1, 2):
-            partner = _LANE ^ distance
-            alike = (unit == unit[:, partner]) | ~active | ~active[:, partner]
-            lanes_per_phase[alike.all(1)] = 256 // unit_bytes
-    phase = _LANE // lanes_per_phase[:, None]
-    row = (np.arange(len(unit))[:, None] * 4 + phase)[active]  # one row per warp and phase
-    banks = 128 // unit_bytes
-    pairs = np.unique(np.stack([row, unit[active]]), axis=1)  # a word asked for twice in a phase is read once
-    load_of_bank = np.bincount(pairs[0] * banks + pairs[1] % banks, minlength=len(unit) * 4 * banks)
-    passes: Array = load_of_bank.reshape(len(unit), 4, banks).max(2).sum(1)
-    return passes
+    alone = _passes(unit, active, 128 // unit_bytes, 128 // unit_bytes)
+    if not load or size < 8:
+        total: Array = alone.sum(1)
+        return total
+    lanes = 256 // unit_bytes
+    merged = _passes(unit, active, lanes, 128 // unit_bytes)
+    in_pairs = np.zeros(merged.shape, bool)
+    for distance in (1, 2):
+        partner = _LANE ^ distance
+        alike = (unit == unit[:, partner]) | ~active | ~active[:, partner]
+        in_pairs |= alike.reshape(len(unit), -1, lanes).all(2)
+    separate = alone.reshape(len(unit), -1, 2).sum(2)
+    best: Array = np.where(in_pairs & (merged == 1), merged, separate).sum(1)
+    return best
+
+
+def _passes(unit: Array, active: Array, lanes: int, banks: int) -> Array:
+    """Units (warps, 32), ``banks`` of which are delivered at once -> passes of each phase of so many lanes, (warps,
+    phases).
+    """
+    phases = 32 // lanes
+    phase = np.broadcast_to(np.arange(len(unit))[:, None] * phases + _LANE // lanes, unit.shape)[active]
+    pairs = np.unique(np.stack([phase, unit[active]]), axis=1)  # a word asked for twice in a phase is read once
+    load_of_bank = np.bincount(pairs[0] * banks + pairs[1] % banks, minlength=len(unit) * phases * banks)
+    busiest: Array = load_of_bank.reshape(len(unit), phases, banks).max(2)
+    return busiest
 
 
 def sectors(address: Array, active: Array) -> Array:

@@ -46,7 +46,8 @@ def test_sixteen_byte_loads_as_measured_on_an_h200() -> None:
     assert one(LANE % 16 * 16, 16) == 4
     assert one(LANE // 2 * 128, 16) == 16  # half warps of 8 distinct addresses in the same four banks
     assert one(LANE * 128, 16) == 32
-    assert one(np.where(LANE < 31, LANE // 2 * 16, 256), 16) == 4  # one pair apart is enough
+    assert one(np.where(LANE < 31, LANE // 2 * 16, 256), 16) == 3  # one pair apart keeps its own half from merging
+    assert one(np.repeat([0, 8, 1, 2, 3, 4, 5, 6] * 2, 2) * 16, 16) == 2 * (2 + 1)  # halves that conflict don't merge
 
 
 def test_eight_byte_loads_merge_their_halves() -> None:

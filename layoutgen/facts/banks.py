@@ -1,0 +1,64 @@
+"""How many wavefronts one warp's shared-memory access takes.
+
+Shared memory delivers 128 bytes a wavefront, a word of 4 bytes from each of 32 banks (CUDA C++ Programming Guide,
+"Shared Memory" of each compute capability). A warp's access is served in phases of as many lanes as ask for 128 bytes.
+How phases meet is not documented; it was measured on an H200 by benchmarks/wavefronts.py, whose every pattern this
+model reproduces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+BANKS = 32
+BANK_BYTES = 4
+ROW_BYTES = BANKS * BANK_BYTES
+MATRIX_ROWS = 8  # of 16 bytes each, the 8 x 8 matrix of 16-bit elements of ldmatrix and stmatrix
+WARP_SIZE = 32
+
+AccessKind = Literal["load", "store", "matrix"]
+
+
+def wavefronts(addresses: Sequence[int], size: int, kind: AccessKind) -> int:
+    """Wavefronts of one access by a warp.
+
+    Args:
+        addresses: bytes, of the lanes that take part, in their order: all 32 (or the rows' addresses of ldmatrix and
+            stmatrix, 8 a matrix).
+        size: bytes a lane, a multiple of which each address is; 16 for a row of a matrix.
+        kind: "matrix" for ldmatrix and stmatrix.
+
+    >>> wavefronts([16 * lane for lane in range(32)], 16, "load")
+    4
+    >>> wavefronts([16 * (lane // 2) for lane in range(32)], 16, "load")  # pairs of lanes read alike
+    2
+    >>> wavefronts([128 * lane for lane in range(32)], 4, "store")
+    32
+    """
+    unit_bytes = max(size, BANK_BYTES)
+    units = [address // unit_bytes for address in addresses]
+    ways = ROW_BYTES // unit_bytes
+    lanes = MATRIX_ROWS if kind == "matrix" else ways
+    phases = [units[i : i + lanes] for i in range(0, len(units), lanes)]
+    if kind != "load" or len(phases) == 1:
+        return sum(_passes(phase, ways) for phase in phases)
+    total = 0
+    for first, second in zip(phases[::2], phases[1::2], strict=True):
+        both = first + second
+        at_once = _in_pairs(both) and _passes(both, ways) == 1
+        total += 1 if at_once else _passes(first, ways) + _passes(second, ways)
+    return total
+
+
+def _passes(units: Sequence[int], ways: int) -> int:
+    """How often the busiest bank is asked; a unit that several lanes ask for is delivered once."""
+    load: dict[int, int] = {}
+    for unit in set(units):
+        load[unit % ways] = load.get(unit % ways, 0) + 1
+    return max(load.values())
+
+
+def _in_pairs(units: Sequence[int]) -> bool:
+    """Whether every lane i reads what lane i^1 reads, or every one what lane i^2 reads."""
+    return any(all(unit == units[i ^ distance] for i, unit in enumerate(units)) for distance in (1, 2))
