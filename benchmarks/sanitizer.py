@@ -53,6 +53,7 @@ def control(spec_path: str, tool: str) -> None:
     from layoutgen import run, spec
     from layoutgen.plan import plan
     from layoutgen.plan.model import Barrier
+    from layoutgen.problem import Problem, View
 
     base = plan(spec.load(spec_path))[0]
     if tool == "racecheck":
@@ -65,10 +66,10 @@ def control(spec_path: str, tool: str) -> None:
         broken = replace(base, epilogue=replace(base.epilogue, guards=frozenset({"n"})))
     m, n, k = (-(-extent // 4) * 4 for extent in SHAPE)
     a, b, d = (torch.randn(rows, columns, device="cuda") for rows, columns in ((m, k), (k, n), (m, n)))
-    problem = run.Problem(
+    problem = Problem(
         m, n, k,
-        run.View(a.data_ptr(), (m, k), (k, 1)), run.View(b.data_ptr(), (n, k), (1, n)),
-        run.View(d.data_ptr(), (m, n), (n, 1)), run.View(d.data_ptr(), (m, n), (n, 1)), 1.0, 0.0,
+        View(a.data_ptr(), (m, k), (k, 1)), View(b.data_ptr(), (n, k), (1, n)),
+        View(d.data_ptr(), (m, n), (n, 1)), View(d.data_ptr(), (m, n), (n, 1)), 1.0, 0.0,
     )  # fmt: skip
     run.CompiledForGpu(broken, 0)(problem, torch.cuda.current_stream().cuda_stream)
     torch.cuda.synchronize()

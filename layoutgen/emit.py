@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ from layoutgen.plan.model import (
 )
 
 ParamType = Literal["i32", "i64", "f32", "ptr"]
+_ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d)$")
 VECTOR_TYPE = {4: "float", 8: "float2", 16: "float4"}
 
 
@@ -45,12 +47,23 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kernel as text, with its launch description."""
+    """A kernel as text, with its launch description.
+
+    access_lines: line of the text, from 1 -> the access whose instructions come from it: fragment_a, copy_b, write_d ..
+    """
 
     name: str
     variant: str
     text: str
     launch: Launch
+
+    @property
+    def access_lines(self) -> dict[int, str]:
+        return {
+            number: match[1]
+            for number, line in enumerate(self.text.splitlines(), start=1)
+            if (match := _ACCESS.search(line))
+        }
 
 
 PARAMS = tuple(

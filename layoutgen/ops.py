@@ -17,7 +17,7 @@ from layoutgen import spec as spec_module
 from layoutgen.check import require_legal
 from layoutgen.errors import LayoutgenError, OperandError
 from layoutgen.plan import Plan
-from layoutgen.run import Problem, View
+from layoutgen.problem import Problem, View
 from layoutgen.spec import Spec
 
 _SIGNATURE = "Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float beta=0.0"

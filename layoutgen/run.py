@@ -5,7 +5,7 @@ A problem is described once, as the kernel's parameters; both ways read the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ import numpy as np
 
 from layoutgen import build, sim
 from layoutgen.emit import Source, emit
-from layoutgen.errors import OperandError
+from layoutgen.errors import OperandError, SimError
 from layoutgen.hw.devices import DEVICES, Device, by_arch
-from layoutgen.plan.model import LoadFragment, Mma, OperandRequirement, Plan
+from layoutgen.plan.model import LoadFragment, Mma, Plan
 from layoutgen.plan.schedule import tiles
+from layoutgen.problem import Problem, View, fits
 
 if TYPE_CHECKING:
     import torch
@@ -28,62 +29,6 @@ SIMULATION_LIMIT_SECONDS = 60.0
 # What the simulator needs on one core for a launch, for an instruction of a batch of blocks, and for each lane of that
 # batch; fitted by benchmarks/simulator.py.
 LAUNCH_SECONDS, STEP_SECONDS, LANE_SECONDS = 7e-3, 1.5e-6, 3.4e-9
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A matrix in memory: its base address in bytes, extents and strides in elements, by (x, k) or (m, n)."""
-
-    address: int
-    extents: tuple[int, int]
-    strides: tuple[int, int]
-
-    def meets(self, need: OperandRequirement, modes: tuple[str, str], itemsize: int) -> bool:
-        """Whether a variant that needs `need` may access this matrix."""
-        if need.contiguous is None:
-            return True
-        run = modes.index(need.contiguous)
-        pitch = 1 - run
-        if self.extents[run] > 1 and self.strides[run] != 1:
-            return False
-        lengths = (self.address, self.extents[run] * itemsize, self.strides[pitch] * itemsize)
-        return need.align <= itemsize or not any(length % need.align for length in lengths)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One call: D = alpha * A * B + beta * C, with the views a (m, k), b (n, k), c (m, n) and d (m, n)."""
-
-    m: int
-    n: int
-    k: int
-    a: View
-    b: View
-    c: View
-    d: View
-    alpha: float
-    beta: float
-
-    def params(self) -> tuple[Any, ...]:
-        """The kernel's parameters in the order of emit.PARAMS; alpha = 0 reads neither A nor B, as in BLAS: k is 0."""
-        k = 0 if self.alpha == 0.0 else self.k
-        return (
-            self.m, self.n, k,
-            self.a.address, *self.a.strides, self.b.address, *self.b.strides,
-            self.c.address, self.c.strides[0], self.d.address, self.d.strides[0],
-            self.alpha, self.beta,
-        )  # fmt: skip
-
-
-def fits(plan: Plan, problem: Problem, itemsize: int = 4) -> bool:
-    """Whether the plan's requirements hold for the problem; C counts only where it is read."""
-    need = plan.requirements
-    return (
-        problem.a.meets(need.a, ("m", "k"), itemsize)
-        and problem.b.meets(need.b, ("n", "k"), itemsize)
-        and problem.d.meets(need.c, ("m", "n"), itemsize)
-        and (problem.beta == 0.0 or problem.c.meets(need.c, ("m", "n"), itemsize))
-    )
 
 
 def choose(plans: tuple[Plan, ...], problem: Problem) -> Plan:
@@ -210,6 +155,27 @@ def simulate(
         dynamic_shared_bytes=launch.shared_bytes,
         options=options or sim.Options(count=False),
     )
+
+
+def access_of(plan: Plan, instruction: sim.Instruction) -> str | None:
+    """The plan's access that an instruction of its kernel belongs to, by the source lines that it came from."""
+    lines = source(plan).access_lines
+    file = f"{source(plan).launch.kernel}.cu"
+    places = (place for place in (instruction.source, instruction.caller) if place and place[0].endswith(file))
+    return next((lines[line] for _, line in places if line in lines), None)
+
+
+def traffic_by_access(plan: Plan, report: sim.Report) -> dict[str, sim.Traffic]:
+    """A simulated launch's memory traffic, by the plan's access: fragment_a, copy_b, write_d and so on."""
+    found: dict[str, sim.Traffic] = {}
+    for instruction, _, traffic in report.per_instruction():
+        if traffic is not None:
+            name = access_of(plan, instruction)
+            if name is None:
+                raise SimError("every access of an emitted kernel is one of its plan's", got=str(instruction))
+            found.setdefault(name, sim.Traffic())
+            found[name] += traffic
+    return found
 
 
 def on_cpu(plan: Plan, problem: Problem, tensors: dict[str, torch.Tensor]) -> None:

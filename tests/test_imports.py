@@ -23,6 +23,7 @@ LAYERS = [
     {"yamltext"},
     {"spec"},
     {"plan"},
+    {"problem"},
     {"facts"},
     {"check", "explain", "draw"},
     {"emit"},

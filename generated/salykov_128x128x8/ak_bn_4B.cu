@@ -136,7 +136,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_if(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+        load_global_if(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));   // load_a
       }
     }
   };
@@ -147,7 +147,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_if(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+        load_global_if(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));   // load_b
       }
     }
   };
@@ -157,7 +157,7 @@ void salykov_128x128x8(
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        tAsA(i, j, write) = recast<float>(tArA)(i, j);
+        tAsA(i, j, write) = recast<float>(tArA)(i, j);   // store_a
       }
     }
   };
@@ -167,7 +167,7 @@ void salykov_128x128x8(
     for (int j = 0; j < 4; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        tBsB(i, j, write) = recast<float>(tBrB)(i, j);
+        tBsB(i, j, write) = recast<float>(tBrB)(i, j);   // store_b
       }
     }
   };
@@ -178,7 +178,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_if(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+        load_global_if(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));   // load_a
       }
     }
   };
@@ -189,7 +189,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_if(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+        load_global_if(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));   // load_b
       }
     }
   };
@@ -220,9 +220,9 @@ void salykov_128x128x8(
   clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
+    for (int v = 0; v < 2; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));   // fragment_a
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
+    for (int v = 0; v < 2; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));   // fragment_b
   };
   auto mma = [&](int slot) {   // n outer, every other turn backwards in m
     CUTE_UNROLL
@@ -289,11 +289,11 @@ void salykov_128x128x8(
           for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
           if constexpr (reads_c) {
             Tensor rC = make_tensor<float>(Shape<_1>{});
-            recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));
+            recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));   // read_c
             CUTE_UNROLL
             for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
           }
-          reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);
+          reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);   // write_d
         }
       }
     }

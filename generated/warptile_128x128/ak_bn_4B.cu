@@ -127,7 +127,7 @@ void warptile_128x128(
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        SM80_CP_ASYNC_CACHEALWAYS_ZFILL<float>::copy(from, tAsA(i, j, write), x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0);
+        SM80_CP_ASYNC_CACHEALWAYS_ZFILL<float>::copy(from, tAsA(i, j, write), x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0);   // copy_a
       }
     }
   };
@@ -138,7 +138,7 @@ void warptile_128x128(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        SM80_CP_ASYNC_CACHEALWAYS_ZFILL<float>::copy(from, tBsB(i, j, write), x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0);
+        SM80_CP_ASYNC_CACHEALWAYS_ZFILL<float>::copy(from, tBsB(i, j, write), x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0);   // copy_b
       }
     }
   };
@@ -149,7 +149,7 @@ void warptile_128x128(
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        if (x_a + CopyAElementX{}(i) < rows_a) SM80_CP_ASYNC_CACHEALWAYS<float>::copy(from, tAsA(i, j, write));
+        if (x_a + CopyAElementX{}(i) < rows_a) SM80_CP_ASYNC_CACHEALWAYS<float>::copy(from, tAsA(i, j, write));   // copy_a
       }
     }
   };
@@ -160,7 +160,7 @@ void warptile_128x128(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        if (x_b + CopyBElementX{}(i) < rows_b) SM80_CP_ASYNC_CACHEALWAYS<float>::copy(from, tBsB(i, j, write));
+        if (x_b + CopyBElementX{}(i) < rows_b) SM80_CP_ASYNC_CACHEALWAYS<float>::copy(from, tBsB(i, j, write));   // copy_b
       }
     }
   };
@@ -191,9 +191,9 @@ void warptile_128x128(
   clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
+    for (int v = 0; v < 2; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));   // fragment_a
     CUTE_UNROLL
-    for (int v = 0; v < 4; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
+    for (int v = 0; v < 4; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));   // fragment_b
   };
   auto mma = [&](int slot) {   // n outer, every other turn backwards in m
     CUTE_UNROLL
@@ -274,11 +274,11 @@ void warptile_128x128(
           for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
           if constexpr (reads_c) {
             Tensor rC = make_tensor<float>(Shape<_1>{});
-            recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));
+            recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));   // read_c
             CUTE_UNROLL
             for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
           }
-          reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);
+          reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);   // write_d
         }
       }
     }

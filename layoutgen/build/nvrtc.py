@@ -18,7 +18,8 @@ from layoutgen.build.tools import toolchain
 from layoutgen.errors import BuildError, Where
 
 # CuTe's headers mark few functions __device__ when they think a host compiler reads them; -default-device makes all so.
-OPTIONS = ("-std=c++17", "-default-device")
+# Source lines tell a profiler, and the simulator's reports, which access of the plan an instruction is.
+OPTIONS = ("-std=c++17", "-default-device", "-lineinfo")
 _FIRST_ERROR = re.compile(r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error\b[^:]*: (?P<message>.*)", re.M)
 _SIGACTION_BYTES = 256  # more than a C library's struct sigaction, which starts with the handler (little-endian)
 _LOG_LINES = 25  # a template error repeats itself over hundreds of lines
@@ -45,7 +46,7 @@ class Ptx:
         return tuple(re.findall(r"\.entry\s+([\w$]+)", self.text))
 
 
-def compile_options(arch: str, *, lineinfo: bool = False) -> tuple[str, ...]:
+def compile_options(arch: str) -> tuple[str, ...]:
     """The NVRTC options for `arch`, include folders apart.
 
     Raises:
@@ -54,22 +55,21 @@ def compile_options(arch: str, *, lineinfo: bool = False) -> tuple[str, ...]:
     match = re.fullmatch(r"sm_(\d{2,3}[af]?)", arch)
     if match is None:
         raise BuildError("an architecture is written like sm_90a", got=arch, allowed="sm_80, sm_86, sm_89, sm_90a, ...")
-    return (*OPTIONS, f"--gpu-architecture=compute_{match[1]}", *(("-lineinfo",) if lineinfo else ()))
+    return (*OPTIONS, f"--gpu-architecture=compute_{match[1]}")
 
 
-def compile_ptx(text: str, name: str, arch: str = "sm_90a", *, lineinfo: bool = False) -> Ptx:
+def compile_ptx(text: str, name: str, arch: str = "sm_90a") -> Ptx:
     """Compiles kernel source to PTX for ``compute_XX`` of `arch` (``sm_XX``).
 
     Args:
         text: CUDA C++ source. CuTe's headers are on the include path.
         name: the file name for error messages and line information.
-        lineinfo: keep source lines, for profilers.
 
     Raises:
         BuildError: the toolchain is incomplete, it doesn't know `arch`, or the source does not compile; then `where` is
             the first error's file and line and `got` its message with the compiler's log.
     """
-    options = compile_options(arch, lineinfo=lineinfo)
+    options = compile_options(arch)
     tools = toolchain()
     nvrtc = _load(tools.nvrtc, tools.builtins, tools.versions["nvidia-cuda-nvrtc"])
     known = [f"sm_{number}" for number in _done(nvrtc.nvrtcGetSupportedArchs())]

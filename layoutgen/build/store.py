@@ -91,7 +91,6 @@ def build(
     arch: str = "sm_90a",
     *,
     extra_key: str = "",
-    lineinfo: bool = False,
     cache: Path | None = None,
     lock_seconds: float = 120.0,
 ) -> Artifact:
@@ -108,17 +107,17 @@ def build(
         BuildError: the toolchain is incomplete, or the compiler or the assembler refuses the kernel. A cache that can't
             be written is no error: the artifact then lives in a temporary folder until the process ends.
     """
-    key = artifact_key(source_text, kernel_name, arch, extra_key=extra_key, lineinfo=lineinfo)
+    key = artifact_key(source_text, kernel_name, arch, extra_key=extra_key)
     folder = (paths.cache() if cache is None else cache) / key[:2] / key
     if (kept := _read(folder, key)) is not None:
         return kept
     with _lock(folder, lock_seconds):
         if (kept := _read(folder, key)) is not None:  # built while this process waited
             return kept
-        return _publish(_compile(key, source_text, kernel_name, arch, lineinfo, folder), source_text)
+        return _publish(_compile(key, source_text, kernel_name, arch, folder), source_text)
 
 
-def artifact_key(source_text: str, kernel_name: str, arch: str, *, extra_key: str = "", lineinfo: bool = False) -> str:
+def artifact_key(source_text: str, kernel_name: str, arch: str, *, extra_key: str = "") -> str:
     """SHA-256 in hexadecimal of all that `build`'s result depends on: its arguments, the options, the versions."""
     versions = toolchain().versions
     parts = {
@@ -127,7 +126,7 @@ def artifact_key(source_text: str, kernel_name: str, arch: str, *, extra_key: st
         "source": source_text,
         "kernel": kernel_name,
         "arch": arch,
-        "nvrtc options": nvrtc.compile_options(arch, lineinfo=lineinfo),
+        "nvrtc options": nvrtc.compile_options(arch),
         "ptxas options": ptxas.OPTIONS,
         "versions": {wheel: versions[wheel] for wheel in _COMPILING},
         "extra": extra_key,
@@ -142,8 +141,8 @@ def _own_version() -> str:
         return "source"
 
 
-def _compile(key: str, source_text: str, kernel_name: str, arch: str, lineinfo: bool, folder: Path) -> Artifact:
-    ptx = nvrtc.compile_ptx(source_text, f"{kernel_name}.cu", arch, lineinfo=lineinfo)
+def _compile(key: str, source_text: str, kernel_name: str, arch: str, folder: Path) -> Artifact:
+    ptx = nvrtc.compile_ptx(source_text, f"{kernel_name}.cu", arch)
     if kernel_name not in ptx.kernels:
         raise BuildError(
             "the source defines the kernel that is asked for",

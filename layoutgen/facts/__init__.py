@@ -7,6 +7,7 @@ from layoutgen.facts.accesses import static_accesses
 from layoutgen.facts.coverage import Coverage, cover_c, cover_copy, shared_collision
 from layoutgen.facts.ownership import NOBODY, CopyOwners, COwners, c_owners, copy_owners, shared_words
 from layoutgen.facts.resources import Registers, register_cap, registers, resident_blocks
+from layoutgen.facts.traffic import Traffic, launch_traffic
 
 __all__ = [
     "NOBODY",
@@ -14,10 +15,12 @@ __all__ = [
     "CopyOwners",
     "Coverage",
     "Registers",
+    "Traffic",
     "c_owners",
     "copy_owners",
     "cover_c",
     "cover_copy",
+    "launch_traffic",
     "register_cap",
     "registers",
     "resident_blocks",

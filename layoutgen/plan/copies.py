@@ -142,5 +142,7 @@ def plan_copy(
         vector_mode=shared_mode if write > 1 else global_mode,
         read_vector=read,
         write_vector=write,
-        write=Access(f"copy_{operand}", opcode, write * itemsize, base, steps),
+        write=Access(
+            f"{'store' if atom.through_registers else 'copy'}_{operand}", opcode, write * itemsize, base, steps
+        ),
     )

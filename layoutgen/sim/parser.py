@@ -22,7 +22,9 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?([^{;]*)\{")
 _BRACE = re.compile(r"[{}]")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
-_PREFIX = re.compile(r"\s*(?:([{}])|\.loc\s+(\d+)\s+(\d+)[^\n]*|([\w$]+)\s*:(?!:))")
+_PREFIX = re.compile(
+    r"\s*(?:([{}])|\.loc\s+(\d+)\s+(\d+)(?:[^\n]*inlined_at\s+(\d+)\s+(\d+))?[^\n]*|([\w$]+)\s*:(?!:))"
+)
 _STATEMENT = re.compile(r"(?:@(!?)\s*([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 _OPERAND = re.compile(r"(?:\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]])+")
 _PARAM = re.compile(
@@ -38,7 +40,10 @@ _WORD = re.compile(r"[\w$%]+")
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One PTX instruction; ``line`` counts from 1 in the PTX text, ``source`` is (file, line) from ``.loc`` or None."""
+    """One PTX instruction; ``line`` counts from 1 in the PTX text.
+
+    ``source`` is (file, line) from ``.loc`` or None; ``caller`` is where that line's function was inlined, or None.
+    """
 
     index: int
     opcode: str
@@ -48,6 +53,7 @@ class Instruction:
     text: str
     line: int
     source: tuple[str, int] | None
+    caller: tuple[str, int] | None = None
 
     def __str__(self) -> str:
         origin = "" if self.source is None else f", {self.source[0]}:{self.source[1]}"
@@ -213,6 +219,7 @@ class _Body:
         tokens = list(self._tokens())
         tables = self._scope_tables(tokens)
         source: tuple[str, int] | None = None
+        caller: tuple[str, int] | None = None
         for token in tokens:
             if token.kind == "{":
                 self.scopes.append(next(tables))
@@ -221,12 +228,11 @@ class _Body:
             elif token.kind == "label":
                 self.labels[self._resolve(token.text)] = len(self.instructions)
             elif token.kind == "loc":
-                file, line = token.text.split()
-                source = (self.files.get(int(file), f"file {file}"), int(line))
+                source, caller = self._places(token.text)
             elif token.text.startswith("."):
                 self._directive(token.text, token.line)
             else:
-                self._instruction(token, source)
+                self._instruction(token, source, caller)
         return Kernel(
             self.name, target, self.params, self.param_bytes, self.used["shared"], self.used["local"],
             tuple(self.instructions), self.labels, self.registers, self.variables, self.limits,
@@ -241,10 +247,10 @@ class _Body:
                 here = line + chunk.count("\n", 0, m.end())
                 if m[1]:
                     yield _Token(m[1], "", here)
-                elif m[4]:
-                    yield _Token("label", m[4], here)
+                elif m[6]:
+                    yield _Token("label", m[6], here)
                 else:
-                    yield _Token("loc", f"{m[2]} {m[3]}", here)
+                    yield _Token("loc", " ".join(filter(None, m.group(2, 3, 4, 5))), here)
                 at = m.end()
             text = chunk[at:].lstrip()
             if text:
@@ -278,7 +284,15 @@ class _Body:
             raise SimError("braces pair up", got="a { without its }", where=Where(f"{self.name}.ptx"))
         return iter(tables)
 
-    def _instruction(self, token: _Token, source: tuple[str, int] | None) -> None:
+    def _places(self, text: str) -> tuple[tuple[str, int], tuple[str, int] | None]:
+        """Of a .loc: its file and line, and those that its function was inlined at."""
+        numbers = list(map(int, text.split()))
+        places = [
+            (self.files.get(file, f"file {file}"), line) for file, line in zip(numbers[::2], numbers[1::2], strict=True)
+        ]
+        return places[0], places[1] if len(places) > 1 else None
+
+    def _instruction(self, token: _Token, source: tuple[str, int] | None, caller: tuple[str, int] | None) -> None:
         m = _STATEMENT.fullmatch(token.text)
         if m is None:
             rule = "a statement is a label, a directive or an instruction"
@@ -290,7 +304,7 @@ class _Body:
         flat = " ".join(token.text.split())
         index = len(self.instructions)
         self.instructions.append(
-            Instruction(index, m[3], split_operands(operands), guard, m[1] == "!", flat, token.line, source)
+            Instruction(index, m[3], split_operands(operands), guard, m[1] == "!", flat, token.line, source, caller)
         )
 
     def _resolve(self, name: str) -> str:

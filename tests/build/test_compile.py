@@ -122,9 +122,8 @@ def test_the_arch_and_its_features_reach_the_compiler(scale: str) -> None:
     assert ".target sm_90a" in compile_ptx(scale, "scale.cu", "sm_90a").text
 
 
-def test_line_information_is_there_on_request(scale: str) -> None:
-    assert "\t.loc\t" not in compile_ptx(scale, "scale.cu").text
-    assert "\t.loc\t" in compile_ptx(scale, "scale.cu", lineinfo=True).text
+def test_instructions_keep_their_source_lines(scale: str) -> None:
+    assert "\t.loc\t" in compile_ptx(scale, "scale.cu").text
 
 
 def test_an_assembler_error_names_the_line_of_ptx(scale: str) -> None:

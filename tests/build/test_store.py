@@ -79,7 +79,6 @@ def test_every_input_changes_the_key(
         key(name="other"),
         key(arch="sm_90"),
         key(extra_key="plan"),
-        key(lineinfo=True),
     ]
     tools = store.toolchain()
     for wheel in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvcc", "nvidia-cutlass", "nvidia-cuda-cccl"):

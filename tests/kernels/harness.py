@@ -18,7 +18,7 @@ from layoutgen import build, run, sim
 from layoutgen.emit import emit
 from layoutgen.errors import SimError
 from layoutgen.plan import Plan
-from layoutgen.run import Problem, View
+from layoutgen.problem import Problem, View
 
 Matrix = NDArray[np.float32]
 ARCH = "sm_90a"

@@ -21,7 +21,7 @@ from layoutgen.build import artifact_key
 from layoutgen.errors import LayoutError, OperandError
 from layoutgen.ops import Operator
 from layoutgen.plan import plan
-from layoutgen.run import Problem, View
+from layoutgen.problem import Problem, View
 from layoutgen.spec import load as load_spec
 from tests.ops.operands import CANARY, assert_near, assert_untouched, only, reference, uniform
 

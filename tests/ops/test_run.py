@@ -13,7 +13,7 @@ from layoutgen import build, run, sim
 from layoutgen.errors import OperandError
 from layoutgen.plan import Plan
 from layoutgen.plan.model import OperandRequirement
-from layoutgen.run import Problem, View
+from layoutgen.problem import Problem, View
 from tests.ops.operands import SPECS, plans
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -62,6 +62,8 @@ def test_loc_directives_give_source_lines() -> None:
     )
     ptx = HEADER + f'.visible .entry k()\n{{\n.reg .b32 %r<4>;\n{body}\nret;\n}}\n.file 1 "a dir/x.cu"\n'
     assert [i.source for i in parse(ptx).kernels["k"].instructions] == [("a dir/x.cu", 7), *[("a dir/x.cu", 9)] * 3]
+    callers = [i.caller for i in parse(ptx).kernels["k"].instructions]
+    assert callers == [None, *[("a dir/x.cu", 3)] * 3]
     assert kernel("ret;").instructions[-1].source is None
 
 

@@ -1,0 +1,201 @@
+"""What a launch's memory accesses cost, worked out from the plan's layouts: no kernel is compiled, none is run.
+
+An execution is one instruction of one warp: its lanes' byte addresses and which lanes take part. Every instruction of
+the plan's program is enumerated, block by block, so it is meant for problems of a few tiles; larger ones repeat them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutgen.algebra import Offsets
+from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, wavefronts
+from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
+from layoutgen.plan.schedule import WorkRange, work
+from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.tile import WARP_SIZE
+from layoutgen.problem import Problem, View
+
+Lanes = NDArray[np.bool_]
+SECTOR_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Sums over all executions of an access.
+
+    requests: warps with a lane that takes part. wavefronts: passes of shared memory; for cp.async the fewest that its
+    banks allow, since how its data arrives isn't the plan's. sectors: 32-byte pieces of global memory. bytes: what
+    lanes asked for.
+    """
+
+    requests: int = 0
+    wavefronts: int = 0
+    sectors: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            self.requests + other.requests,
+            self.wavefronts + other.wavefronts,
+            self.sectors + other.sectors,
+            self.bytes + other.bytes,
+        )
+
+
+class Sites(NamedTuple):
+    """Instructions of one access that all threads execute together.
+
+    shared, source: byte addresses in shared and in global memory, shape (instructions, threads), or None. active: the
+    lanes that execute it; reading: those of them that touch global memory.
+    """
+
+    name: str
+    bytes: int
+    kind: AccessKind
+    shared: Offsets | None
+    source: Offsets | None
+    active: Lanes
+    reading: Lanes
+
+
+def launch_traffic(plan: Plan, problem: Problem) -> dict[str, Traffic]:
+    """Access -> its traffic over a whole launch: fragment_a, copy_b (cp.async), load_a and store_a, read_c, write_d."""
+    totals: dict[str, Traffic] = {}
+    for block in work(plan.schedule, plan.tile, problem.m, problem.n, problem.depth):
+        for sites in block_sites(plan, problem, block):
+            totals[sites.name] = totals.get(sites.name, Traffic()) + count(sites)
+    return totals
+
+
+def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Sites]:
+    """The accesses of one block, in the order of its program."""
+    k_tiles = -(-(block.k1 - block.k0) // plan.tile.block[2])
+    fetched = 0
+    turns = [plan.program.prologue, *[plan.program.steady] * k_tiles]
+    for step in (step for turn in turns for step in turn):
+        if isinstance(step, LoadFragment):
+            for operand in plan.operands:
+                yield fragment_sites(plan, operand, step.k)
+        elif isinstance(step, CopyTile | LoadTile):
+            yield fetch_sites(plan, problem, block, step, fetched // len(plan.operands))
+            fetched += 1
+        elif isinstance(step, StoreTile):
+            yield store_sites(plan, plan.a if step.operand == "a" else plan.b)
+    yield from epilogue_sites(plan, problem, block)
+
+
+def fragment_sites(plan: Plan, operand: Operand, k: int) -> Sites:
+    """The shared loads of one k of an operand: a thread's vectors."""
+    load = operand.fragment.load
+    steps_v, steps_k, _ = load.steps
+    step = (steps_v.offsets() + steps_k(k)) * operand.fragment.vector
+    address = (load.base.offsets()[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
+    everyone = np.ones(address.shape, bool)
+    return Sites(load.name, load.bytes, "load", address, None, everyone, np.zeros_like(everyone))
+
+
+def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile | LoadTile, tile: int) -> Sites:
+    """One k-tile's way from global memory: cp.async, or loads into registers. Past the last tile nothing is fetched.
+
+    The ragged tile is the first: its leading columns lie before k0.
+    """
+    operand = plan.a if step.operand == "a" else plan.b
+    copy, block_k = operand.copy, plan.tile.block[2]
+    k_tiles = -(-(block.k1 - block.k0) // block_k)
+    first, extent, view = _operand_of(problem, block, operand)
+    vector = copy.read_vector
+    x, k = _pieces(operand, vector)
+    threads = np.arange(copy.participants)
+    x = first + copy.thread_x.at(threads)[None, :] + x[:, None]
+    k = block.k1 + (tile - k_tiles) * block_k + copy.thread_k.at(threads)[None, :] + k[:, None]
+    itemsize = ITEMSIZE[operand.dtype]
+    source = view.address + (x * view.strides[0] + k * view.strides[1]) * itemsize
+    reading = (x < (extent if tile < k_tiles else 0)) & (k >= block.k0)
+    if copy.atom.through_registers:
+        return Sites(f"load_{operand.name}", vector * itemsize, "load", None, source, reading, reading)
+    # Copies that may lie before k0 are executed by all, to fill with zeros; others by those that read.
+    active = np.ones(reading.shape, bool) if "k" in step.guards else reading
+    return Sites(copy.write.name, copy.write.bytes, "store", _shared_address(operand), source, active, reading)
+
+
+def store_sites(plan: Plan, operand: Operand) -> Sites:
+    """One k-tile's way from registers to shared memory."""
+    address = _shared_address(operand)
+    everyone = np.ones(address.shape, bool)
+    return Sites(
+        operand.copy.write.name, operand.copy.write.bytes, "store", address, None, everyone, np.zeros_like(everyone)
+    )
+
+
+def epilogue_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Sites]:
+    """The reads of C, where beta is not zero, and the writes of D: a thread's rows, then its runs of a row."""
+    vector, itemsize = plan.epilogue.vector, ITEMSIZE[plan.dtype]
+    value_m, value_n = (layout.offsets() for layout in plan.tile.value_mode)
+    threads_m, threads_n = plan.threads.m.offsets(), plan.threads.n.offsets()
+    runs = value_n[::vector]
+    m = block.m + np.repeat(value_m, runs.size)[:, None] + threads_m[None, :]
+    n = block.n + np.tile(runs, value_m.size)[:, None] + threads_n[None, :]
+    inside = (m < problem.m) & (n < problem.n)
+    for name, view in (("read_c", problem.c), ("write_d", problem.d)):
+        if name == "write_d" or problem.beta != 0.0:
+            source = view.address + (m * view.strides[0] + n * view.strides[1]) * itemsize
+            kind: AccessKind = "load" if name == "read_c" else "store"
+            yield Sites(name, vector * itemsize, kind, None, source, inside, inside)
+
+
+def _operand_of(problem: Problem, block: WorkRange, operand: Operand) -> tuple[int, int, View]:
+    """An operand's first coordinate in a block, its extent and its view."""
+    return (block.m, problem.m, problem.a) if operand.name == "a" else (block.n, problem.n, problem.b)
+
+
+def _pieces(operand: Operand, vector: int) -> tuple[Offsets, Offsets]:
+    """(x, k) of a thread's pieces of so many elements, relative to its first element; x runs fastest."""
+    copy = operand.copy
+    x, k = copy.element_x.offsets(), copy.element_k.offsets()
+    if copy.vector_mode == "x":
+        x = x[::vector]
+    else:
+        k = k[::vector]
+    return np.tile(x, k.size), np.repeat(k, x.size)
+
+
+def _shared_address(operand: Operand) -> Offsets:
+    """Byte address of each piece of a copy in stage 0, shape (pieces, participants)."""
+    write, vector = operand.copy.write, operand.copy.write_vector
+    x, k, _ = write.steps
+    step = (np.tile(x.offsets(), k.size) + np.repeat(k.offsets(), x.size)) * vector
+    base = write.base.at(np.arange(operand.copy.participants))
+    return (base[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
+
+
+def count(sites: Sites) -> Traffic:
+    """The traffic of one execution of each of some instructions by all warps."""
+    total = Traffic()
+    for instruction in range(sites.active.shape[0]):
+        for warp in range(0, sites.active.shape[1], WARP_SIZE):
+            lanes = slice(warp, warp + WARP_SIZE)
+            active, reading = sites.active[instruction, lanes], sites.reading[instruction, lanes]
+            if not active.any():
+                continue
+            passes = pieces = 0
+            if sites.shared is not None:
+                passes = _wavefronts(sites.shared[instruction, lanes], active, sites.bytes, sites.kind)
+            if sites.source is not None:
+                pieces = np.unique(sites.source[instruction, lanes][reading] // SECTOR_BYTES).size
+            total += Traffic(1, passes, pieces, int(active.sum()) * sites.bytes)
+    return total
+
+
+def _wavefronts(address: Offsets, active: Lanes, size: int, kind: AccessKind) -> int:
+    if active.all() and address.size == WARP_SIZE:
+        return wavefronts(address.tolist(), size, kind)
+    # Of the plan's shared accesses only copies leave lanes out; they write, so that each phase counts for itself.
+    lanes = max(1, ROW_BYTES // max(size, BANK_BYTES))
+    phases = [address[i : i + lanes][active[i : i + lanes]].tolist() for i in range(0, address.size, lanes)]
+    return sum(wavefronts(phase, size, "store") for phase in phases if phase)

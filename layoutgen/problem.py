@@ -1,0 +1,85 @@
+"""One problem for a kernel: which matrices, where, with which strides; and whether a plan may be used for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from layoutgen.plan.model import OperandRequirement, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A matrix in memory: its base address in bytes, extents and strides in elements, by (x, k) or (m, n)."""
+
+    address: int
+    extents: tuple[int, int]
+    strides: tuple[int, int]
+
+    def meets(self, need: OperandRequirement, modes: tuple[str, str], itemsize: int) -> bool:
+        """Whether a variant that needs `need` may access this matrix."""
+        if need.contiguous is None:
+            return True
+        run = modes.index(need.contiguous)
+        pitch = 1 - run
+        if self.extents[run] > 1 and self.strides[run] != 1:
+            return False
+        lengths = (self.address, self.extents[run] * itemsize, self.strides[pitch] * itemsize)
+        return need.align <= itemsize or not any(length % need.align for length in lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One call: D = alpha * A * B + beta * C, with the views a (m, k), b (n, k), c (m, n) and d (m, n)."""
+
+    m: int
+    n: int
+    k: int
+    a: View
+    b: View
+    c: View
+    d: View
+    alpha: float
+    beta: float
+
+    @property
+    def depth(self) -> int:
+        """The k that is summed over: 0 for alpha = 0, which reads neither A nor B, as in BLAS."""
+        return 0 if self.alpha == 0.0 else self.k
+
+    def params(self) -> tuple[Any, ...]:
+        """The kernel's parameters, in the order of emit.PARAMS."""
+        return (
+            self.m, self.n, self.depth,
+            self.a.address, *self.a.strides, self.b.address, *self.b.strides,
+            self.c.address, self.c.strides[0], self.d.address, self.d.strides[0],
+            self.alpha, self.beta,
+        )  # fmt: skip
+
+
+def fits(plan: Plan, problem: Problem, itemsize: int = 4) -> bool:
+    """Whether the plan's requirements hold for the problem; C counts only where it is read."""
+    need = plan.requirements
+    return (
+        problem.a.meets(need.a, ("m", "k"), itemsize)
+        and problem.b.meets(need.b, ("n", "k"), itemsize)
+        and problem.d.meets(need.c, ("m", "n"), itemsize)
+        and (problem.beta == 0.0 or problem.c.meets(need.c, ("m", "n"), itemsize))
+    )
+
+
+def packed(plan: Plan, m: int, n: int, k: int, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
+    """A problem of these extents whose matrices are dense, in the plan's contiguous modes, on 256-byte addresses.
+
+    Each matrix has 2**40 bytes to itself; nothing lies there.
+    """
+
+    def view(index: int, extents: tuple[int, int], last: bool) -> View:
+        strides = (extents[1], 1) if last else (1, extents[0])
+        return View((index + 1) << 40, extents, (max(strides[0], 1), max(strides[1], 1)))
+
+    return Problem(
+        m, n, k,
+        view(0, (m, k), plan.requirements.a.contiguous != "m"), view(1, (n, k), plan.requirements.b.contiguous == "k"),
+        view(2, (m, n), True), view(3, (m, n), True), alpha, beta,
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""The traffic that the plan's layouts predict is what the simulated kernel's PTX makes, access by access."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from layoutgen import run, sim
+from layoutgen.facts import launch_traffic
+from layoutgen.plan import Plan
+from layoutgen.problem import Problem, View
+from tests.kernels.test_schedules import plans
+
+# One whole tile of every spec in m and n and three k-tiles; ragged in m, n and k; nothing to sum; a single row.
+SHAPES = ((256, 256, 48, 0.0), (131, 70, 37, -0.5), (64, 33, 0, 0.0), (1, 129, 17, 2.0))
+
+
+def simulated(plan: Plan, m: int, n: int, k: int, beta: float) -> tuple[Problem, dict[str, sim.Traffic]]:
+    """A problem on rows of odd pitch where the plan allows that, else of whole vectors, and what its launch counts."""
+    memory = sim.GlobalMemory()
+    need = plan.requirements
+
+    def view(name: str, extents: tuple[int, int], contiguous: str | None, modes: str) -> View:
+        run_length, rows = extents if contiguous == modes[0] else extents[::-1]
+        pitch = -(-max(run_length, 1) // 4) * 4 + (4 if getattr(need, name if name != "d" else "c").align > 4 else 3)
+        address = memory.add(np.zeros((max(rows, 1), pitch), np.float32), writable=name == "d", name=name)
+        return View(address, extents, (1, pitch) if contiguous == modes[0] else (pitch, 1))
+
+    problem = Problem(
+        m, n, k, view("a", (m, k), need.a.contiguous, "mk"), view("b", (n, k), need.b.contiguous, "nk"),
+        view("c", (m, n), "n", "mn"), view("d", (m, n), "n", "mn"), 1.0, beta,
+    )  # fmt: skip
+    return problem, run.traffic_by_access(plan, run.simulate(plan, problem, memory, sim.Options(count=True)))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape[:3])))
+@pytest.mark.parametrize("plan", plans(), ids=lambda plan: f"{plan.name}-{plan.variant}")
+def test_predicted_traffic_is_what_the_simulator_counts(plan: Plan, shape: tuple[int, int, int, float]) -> None:
+    m, n, k, beta = shape
+    need = plan.requirements
+    for extent, operand, mode in (
+        (k, need.a, "k"),
+        (m, need.a, "m"),
+        (n, need.b, "n"),
+        (k, need.b, "k"),
+        (n, need.c, "n"),
+    ):
+        if operand.contiguous == mode and extent % (operand.align // 4):
+            m, n, k = (-(-e // 4) * 4 for e in (m, n, k))  # what this variant may be called with
+            break
+    problem, counted = simulated(plan, m, n, k, beta)
+    predicted = launch_traffic(plan, problem)
+    assert {name: asdict(traffic) for name, traffic in predicted.items() if traffic.requests} == {
+        name: asdict(traffic) for name, traffic in counted.items() if traffic.requests
+    }
