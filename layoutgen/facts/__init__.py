@@ -1,30 +1,58 @@
-"""Plan (+ device, + problem shape) -> facts: what check, explain, draw, build reports and tests read.
+"""Plan (+ device, + problem) -> facts: what check, explain, draw, build reports and tests read.
 
 Everything here is evaluated from the layouts that the emitted kernel carries, once; no reader computes any of it again.
 """
 
-from layoutgen.facts.accesses import static_accesses
+from layoutgen.facts.accesses import AccessFacts, access_facts, static_accesses
 from layoutgen.facts.coverage import Coverage, cover_c, cover_copy, shared_collision
 from layoutgen.facts.ownership import NOBODY, CopyOwners, COwners, c_owners, copy_owners, shared_words
-from layoutgen.facts.resources import Registers, register_cap, registers, resident_blocks
+from layoutgen.facts.performance import (
+    Bound,
+    RasterTraffic,
+    Waves,
+    Work,
+    launch_waves,
+    problem_work,
+    raster_traffic,
+    roof,
+    tile_intensity,
+)
+from layoutgen.facts.resources import Occupancy, Registers, occupancy, register_cap, registers, resident_blocks
+from layoutgen.facts.summary import Facts, ProblemFacts, facts
 from layoutgen.facts.traffic import Traffic, launch_traffic
 
 __all__ = [
     "NOBODY",
+    "AccessFacts",
+    "Bound",
     "COwners",
     "CopyOwners",
     "Coverage",
+    "Facts",
+    "Occupancy",
+    "ProblemFacts",
+    "RasterTraffic",
     "Registers",
     "Traffic",
+    "Waves",
+    "Work",
+    "access_facts",
     "c_owners",
     "copy_owners",
     "cover_c",
     "cover_copy",
+    "facts",
     "launch_traffic",
+    "launch_waves",
+    "occupancy",
+    "problem_work",
+    "raster_traffic",
     "register_cap",
     "registers",
     "resident_blocks",
+    "roof",
     "shared_collision",
     "shared_words",
     "static_accesses",
+    "tile_intensity",
 ]

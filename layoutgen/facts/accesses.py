@@ -1,11 +1,126 @@
-"""Every memory access of a plan's kernel: how often it stands in the text, and what one execution of it costs."""
+"""Every memory access of a plan's kernel: how often it stands in the text, and what its executions cost."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
+import numpy as np
+
+from layoutgen.facts.banks import AccessKind, conflict_free
+from layoutgen.facts.traffic import (
+    SECTOR_BYTES,
+    Opcode,
+    Sites,
+    count,
+    epilogue_sites,
+    fetch_sites,
+    fragment_sites,
+    store_sites,
+)
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Plan, StoreTile
+from layoutgen.plan.schedule import WorkRange
 from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.tile import WARP_SIZE
+from layoutgen.problem import Problem, packed
+
+
+@dataclass(frozen=True, slots=True)
+class AccessFacts:
+    """One access of a block inside the problem: once per k-tile, or once per block tile of C.
+
+    Attributes:
+        name: as the emitted source names it: fragment_a, copy_b, load_a, store_a, read_c, write_d.
+        opcode: PTX's instruction and space. bytes: what one thread moves at once.
+        per: "k-tile", or "block" for the epilogue.
+        instructions: of one thread. requests: of all warps.
+        wavefronts: passes of shared memory; conflict_free: what they would be if no two words shared a bank. For
+            cp.async the fewest, since data may arrive in smaller pieces.
+        sectors: 32-byte pieces of global memory that are moved; ideal_sectors: the fewest that hold what is asked for.
+    """
+
+    name: str
+    opcode: Opcode
+    bytes: int
+    per: Literal["k-tile", "block"]
+    instructions: int
+    requests: int
+    wavefronts: int
+    conflict_free: int
+    sectors: int
+    ideal_sectors: int
+
+
+def access_facts(plan: Plan, problem: Problem | None = None) -> tuple[AccessFacts, ...]:
+    """Every access, from shared memory's fragments to D, in the program's order.
+
+    problem: whose strides and addresses count; by default a dense one whose rows start on 256-byte boundaries. The
+    block is its first and is taken to be whole; the k-tile is one of the middle.
+    """
+    block_m, block_n, block_k = plan.tile.block
+    if problem is None:
+        problem = packed(plan, 64 * block_m, 64 * block_n, 64 * block_k, beta=1.0)
+    whole = replace(problem, m=block_m, n=block_n, k=4 * block_k)
+    block = WorkRange(0, 0, 0, 4 * block_k)
+    of_tile: list[Sites] = []
+    for step in plan.program.steady:
+        if isinstance(step, LoadFragment):
+            of_tile += [fragment_sites(plan, operand, step.k) for operand in plan.operands]
+        elif isinstance(step, CopyTile | LoadTile):
+            of_tile.append(fetch_sites(plan, whole, block, step, 1))
+        elif isinstance(step, StoreTile):
+            of_tile.append(store_sites(plan, plan.a if step.operand == "a" else plan.b))
+    of_block = list(epilogue_sites(plan, whole, block))
+    return (*_gathered(of_tile, "k-tile"), *_gathered(of_block, "block"))
+
+
+def _gathered(every: list[Sites], per: Literal["k-tile", "block"]) -> list[AccessFacts]:
+    """One AccessFacts for all sites of a name."""
+    found = []
+    for name in dict.fromkeys(sites.name for sites in every):
+        own = [sites for sites in every if sites.name == name]
+        totals = [count(sites) for sites in own]
+        found.append(
+            AccessFacts(
+                name=name,
+                opcode=own[0].opcode,
+                bytes=own[0].bytes,
+                per=per,
+                instructions=sum(sites.active.shape[0] for sites in own),
+                requests=sum(total.requests for total in totals),
+                wavefronts=sum(total.wavefronts for total in totals),
+                conflict_free=sum(map(_conflict_free, own)),
+                sectors=sum(total.sectors for total in totals),
+                ideal_sectors=sum(map(_ideal_sectors, own)),
+            )
+        )
+    return found
+
+
+def _warps(sites: Sites) -> Iterator[tuple[int, slice]]:
+    for instruction in range(sites.active.shape[0]):
+        for warp in range(0, sites.active.shape[1], WARP_SIZE):
+            yield instruction, slice(warp, warp + WARP_SIZE)
+
+
+def _conflict_free(sites: Sites) -> int:
+    if sites.shared is None:
+        return 0
+    kind: AccessKind = "load" if sites.opcode == "ld.shared" else "store"
+    return sum(
+        conflict_free(sites.shared[instruction, lanes].tolist(), sites.bytes, kind)
+        for instruction, lanes in _warps(sites)
+    )
+
+
+def _ideal_sectors(sites: Sites) -> int:
+    """The sectors that would hold what each request asks for, if it lay together."""
+    if sites.source is None:
+        return 0
+    asked = [np.unique(sites.source[instruction, lanes]).size * sites.bytes for instruction, lanes in _warps(sites)]
+    return sum(-(-size // SECTOR_BYTES) for size in asked)
 
 
 def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:

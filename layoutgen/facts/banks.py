@@ -62,3 +62,16 @@ def _passes(units: Sequence[int], ways: int) -> int:
 def _in_pairs(units: Sequence[int]) -> bool:
     """Whether every lane i reads what lane i^1 reads, or every one what lane i^2 reads."""
     return any(all(unit == units[i ^ distance] for i, unit in enumerate(units)) for distance in (1, 2))
+
+
+def conflict_free(addresses: Sequence[int], size: int, kind: AccessKind) -> int:
+    """The wavefronts of the same access if no two words that it asks for shared a bank; as for ``wavefronts``.
+
+    >>> conflict_free([128 * lane for lane in range(32)], 16, "load")
+    4
+    """
+    lanes = MATRIX_ROWS if kind == "matrix" else ROW_BYTES // max(size, BANK_BYTES)
+    phases = -(-len(addresses) // lanes)
+    if kind != "load" or phases == 1:
+        return phases
+    return sum(1 if _in_pairs(addresses[i : i + 2 * lanes]) else 2 for i in range(0, len(addresses), 2 * lanes))

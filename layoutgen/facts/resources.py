@@ -38,18 +38,61 @@ def register_cap(threads: int, blocks: int, device: Device) -> int:
     return min(device.registers_per_thread, per_warp // WARP_SIZE)
 
 
-def resident_blocks(plan: Plan, registers_per_thread: int, device: Device) -> int:
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Blocks that one SM has room for, by what is used up: registers, shared memory, threads, and blocks themselves.
+
+    warps: of a block. max_warps: that the SM can hold.
+    """
+
+    registers: int
+    shared_memory: int
+    threads: int
+    block_slots: int
+    warps: int
+    max_warps: int
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Resource, in words -> blocks."""
+        names = ("registers", "shared memory", "threads", "block slots")
+        return dict(zip(names, (self.registers, self.shared_memory, self.threads, self.block_slots), strict=True))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that are resident at once."""
+        return min(self.limits.values())
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """The resources that run out first."""
+        return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
+
+    @property
+    def fraction(self) -> float:
+        """Resident warps, of those that the SM can hold."""
+        return self.blocks * self.warps / self.max_warps
+
+
+def occupancy(plan: Plan, registers_per_thread: int, device: Device) -> Occupancy:
     """How many blocks of the plan one SM has room for, if each thread has so many registers (cuda_occupancy.h)."""
     threads = plan.threads.threads
     per_warp = -(-registers_per_thread * WARP_SIZE // device.register_unit) * device.register_unit
     warps = device.registers_per_sm // device.partitions // per_warp * device.partitions
     per_block = -(-plan.shared_bytes // device.shared_unit) * device.shared_unit + device.shared_reserved_per_block
-    return min(
-        device.max_blocks_per_sm,
-        device.max_threads_per_sm // threads,
-        warps * WARP_SIZE // threads,
-        device.shared_per_sm // per_block,
+    return Occupancy(
+        registers=warps * WARP_SIZE // threads,
+        shared_memory=device.shared_per_sm // per_block,
+        threads=device.max_threads_per_sm // threads,
+        block_slots=device.max_blocks_per_sm,
+        warps=threads // WARP_SIZE,
+        max_warps=device.max_threads_per_sm // WARP_SIZE,
     )
+
+
+def resident_blocks(plan: Plan, registers_per_thread: int, device: Device) -> int:
+    """`occupancy`'s blocks."""
+    return occupancy(plan, registers_per_thread, device).blocks
 
 
 def registers(plan: Plan, device: Device) -> Registers:

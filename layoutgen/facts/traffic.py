@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutgen.algebra import Offsets
-from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, wavefronts
+from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, wavefronts
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, View
 
+Opcode = Literal["ld.shared", "st.shared", "cp.async", "ld.global", "st.global"]
 Lanes = NDArray[np.bool_]
 SECTOR_BYTES = 32
 
@@ -51,13 +53,14 @@ class Traffic:
 class Sites(NamedTuple):
     """Instructions of one access that all threads execute together.
 
-    shared, source: byte addresses in shared and in global memory, shape (instructions, threads), or None. active: the
-    lanes that execute it; reading: those of them that touch global memory.
+    opcode: PTX's instruction and space; bytes: what one thread moves. shared, source: byte addresses in shared and in
+    global memory, shape (instructions, threads), or None. active: the lanes that execute it; reading: those of them
+    that touch global memory.
     """
 
     name: str
+    opcode: Opcode
     bytes: int
-    kind: AccessKind
     shared: Offsets | None
     source: Offsets | None
     active: Lanes
@@ -97,7 +100,7 @@ def fragment_sites(plan: Plan, operand: Operand, k: int) -> Sites:
     step = (steps_v.offsets() + steps_k(k)) * operand.fragment.vector
     address = (load.base.offsets()[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
     everyone = np.ones(address.shape, bool)
-    return Sites(load.name, load.bytes, "load", address, None, everyone, np.zeros_like(everyone))
+    return Sites(load.name, load.opcode, load.bytes, address, None, everyone, np.zeros_like(everyone))
 
 
 def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile | LoadTile, tile: int) -> Sites:
@@ -118,19 +121,20 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
     source = view.address + (x * view.strides[0] + k * view.strides[1]) * itemsize
     reading = (x < (extent if tile < k_tiles else 0)) & (k >= block.k0)
     if copy.atom.through_registers:
-        return Sites(f"load_{operand.name}", vector * itemsize, "load", None, source, reading, reading)
+        return Sites(f"load_{operand.name}", "ld.global", vector * itemsize, None, source, reading, reading)
     # Copies that may lie before k0 are executed by all, to fill with zeros; others by those that read.
     active = np.ones(reading.shape, bool) if "k" in step.guards else reading
-    return Sites(copy.write.name, copy.write.bytes, "store", _shared_address(operand), source, active, reading)
+    return Sites(
+        copy.write.name, copy.write.opcode, copy.write.bytes, _shared_address(operand), source, active, reading
+    )
 
 
 def store_sites(plan: Plan, operand: Operand) -> Sites:
     """One k-tile's way from registers to shared memory."""
     address = _shared_address(operand)
     everyone = np.ones(address.shape, bool)
-    return Sites(
-        operand.copy.write.name, operand.copy.write.bytes, "store", address, None, everyone, np.zeros_like(everyone)
-    )
+    write = operand.copy.write
+    return Sites(write.name, write.opcode, write.bytes, address, None, everyone, np.zeros_like(everyone))
 
 
 def epilogue_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Sites]:
@@ -145,8 +149,8 @@ def epilogue_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[S
     for name, view in (("read_c", problem.c), ("write_d", problem.d)):
         if name == "write_d" or problem.beta != 0.0:
             source = view.address + (m * view.strides[0] + n * view.strides[1]) * itemsize
-            kind: AccessKind = "load" if name == "read_c" else "store"
-            yield Sites(name, vector * itemsize, kind, None, source, inside, inside)
+            opcode: Opcode = "ld.global" if name == "read_c" else "st.global"
+            yield Sites(name, opcode, vector * itemsize, None, source, inside, inside)
 
 
 def _operand_of(problem: Problem, block: WorkRange, operand: Operand) -> tuple[int, int, View]:
@@ -185,17 +189,22 @@ def count(sites: Sites) -> Traffic:
                 continue
             passes = pieces = 0
             if sites.shared is not None:
-                passes = _wavefronts(sites.shared[instruction, lanes], active, sites.bytes, sites.kind)
+                passes = _wavefronts(sites.shared[instruction, lanes], active, sites)
             if sites.source is not None:
                 pieces = np.unique(sites.source[instruction, lanes][reading] // SECTOR_BYTES).size
             total += Traffic(1, passes, pieces, int(active.sum()) * sites.bytes)
     return total
 
 
-def _wavefronts(address: Offsets, active: Lanes, size: int, kind: AccessKind) -> int:
+_remembered = lru_cache(maxsize=4096)(wavefronts)
+
+
+def _wavefronts(address: Offsets, active: Lanes, sites: Sites) -> int:
     if active.all() and address.size == WARP_SIZE:
-        return wavefronts(address.tolist(), size, kind)
+        # Passes depend on the lanes' distances alone, and most instructions of an access share them.
+        distances = tuple((address - address.min() // ROW_BYTES * ROW_BYTES).tolist())
+        return _remembered(distances, sites.bytes, "load" if sites.opcode == "ld.shared" else "store")
     # Of the plan's shared accesses only copies leave lanes out; they write, so that each phase counts for itself.
-    lanes = max(1, ROW_BYTES // max(size, BANK_BYTES))
+    lanes = max(1, ROW_BYTES // max(sites.bytes, BANK_BYTES))
     phases = [address[i : i + lanes][active[i : i + lanes]].tolist() for i in range(0, address.size, lanes)]
-    return sum(wavefronts(phase, size, "store") for phase in phases if phase)
+    return sum(wavefronts(phase, sites.bytes, "store") for phase in phases if phase)

@@ -1,0 +1,178 @@
+"""What a plan can reach on a device: residency, waves, bytes, and the roof over it.
+
+Roofline: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009. All here
+is an upper bound that follows from counts; what keeps a kernel below it shows only when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from layoutgen.facts.accesses import AccessFacts
+from layoutgen.hw.devices import Device
+from layoutgen.plan.model import Plan
+from layoutgen.plan.schedule import tiles, work
+from layoutgen.plan.storage import ITEMSIZE
+
+
+def tile_intensity(block_m: int, block_n: int, itemsize: int = 4) -> float:
+    """FLOP per byte that a block tile of C takes from the memory behind it, per k: 2 m n over (m + n) elements.
+
+    >>> tile_intensity(1, 1), tile_intensity(128, 128)
+    (0.25, 32.0)
+    """
+    return 2 * block_m * block_n / ((block_m + block_n) * itemsize)
+
+
+def roof(intensity: float, device: Device) -> float:
+    """TFLOP/s: the lower of the device's FP32 peak and what its memory feeds at so many FLOP per byte."""
+    return min(device.fp32_tflops, intensity * device.memory_gbs / 1e3)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a problem asks of any kernel. flop: 2 m n k. bytes: A, B and D once, and C where it is read."""
+
+    flop: int
+    bytes: int
+
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte."""
+        return self.flop / self.bytes
+
+
+def problem_work(m: int, n: int, k: int, *, reads_c: bool, itemsize: int = 4) -> Work:
+    """Extents -> the least that has to be done and moved."""
+    return Work(2 * m * n * k, (m * k + n * k + m * n * (2 if reads_c else 1)) * itemsize)
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """How a launch fills the device.
+
+    Attributes:
+        tiles: block tiles of C. slots: blocks that the device holds at once. waves: tiles / slots.
+        efficiency: the part of the slots' time that has a tile, if all tiles take equally long.
+        useful: the part of the computed positions of C, and of k, that the problem has.
+    """
+
+    tiles: int
+    slots: int
+    useful: float
+
+    @property
+    def waves(self) -> float:
+        return self.tiles / self.slots
+
+    @property
+    def rounds(self) -> int:
+        return -(-self.tiles // self.slots)
+
+    @property
+    def efficiency(self) -> float:
+        return self.tiles / (self.rounds * self.slots)
+
+
+def launch_waves(plan: Plan, m: int, n: int, k: int, slots: int) -> Waves:
+    """Plan, problem extents and resident blocks of the whole device -> Waves."""
+    block_m, block_n, block_k = plan.tile.block
+    tiles_m, tiles_n = tiles(plan.tile, m, n)
+    depth = -(-k // block_k) * block_k
+    useful = (
+        m * n * k / (tiles_m * block_m * tiles_n * block_n * depth)
+        if depth
+        else m * n / (tiles_m * block_m * tiles_n * block_n)
+    )
+    return Waves(tiles_m * tiles_n, slots, useful)
+
+
+@dataclass(frozen=True, slots=True)
+class RasterTraffic:
+    """Bytes of A and B on their way up. from_l2: what blocks read. from_memory: what L2 reads, if it keeps what the
+    blocks of one wave share, and nothing from one wave to the next."""
+
+    from_l2: int
+    from_memory: int
+
+    @property
+    def l2_hits(self) -> float:
+        """The part of the blocks' reads that L2 answers."""
+        return 1 - self.from_memory / self.from_l2 if self.from_l2 else 0.0
+
+
+def raster_traffic(plan: Plan, m: int, n: int, k: int, slots: int) -> RasterTraffic:
+    """What the raster order leaves to be read from L2 and from memory."""
+    block_m, block_n, _ = plan.tile.block
+    itemsize = ITEMSIZE[plan.dtype]
+    blocks = work(plan.schedule, plan.tile, m, n, k)
+    from_l2 = from_memory = 0
+    while wave := list(islice(blocks, slots)):
+        rows, columns = {each.m for each in wave}, {each.n for each in wave}
+        from_l2 += sum(_clipped((each.m,), block_m, m) + _clipped((each.n,), block_n, n) for each in wave)
+        from_memory += _clipped(rows, block_m, m) + _clipped(columns, block_n, n)
+    return RasterTraffic(from_l2 * k * itemsize, from_memory * k * itemsize)
+
+
+def _clipped(starts: Iterable[int], block: int, extent: int) -> int:
+    return sum(min(block, extent - start) for start in starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One k-tile of one block, in clocks of the part of a multiprocessor that each resource is; the slowest decides.
+
+    Attributes:
+        fma: issuing the FFMAs on the FP32 lanes. issue: issuing them and the memory instructions, one a clock and
+            scheduler; addresses and loop counters come on top. shared: wavefronts, one a clock. memory: its global
+            bytes at the SM's share of the bandwidth, if L2 answered none of them.
+        flop: of the k-tile.
+    """
+
+    fma: float
+    issue: float
+    shared: float
+    memory: float
+    flop: int
+
+    @property
+    def clocks(self) -> dict[str, float]:
+        """Resource -> clocks, by their names in words."""
+        return {
+            "compute": self.fma,
+            "issue slots": self.issue,
+            "shared memory": self.shared,
+            "global memory": self.memory,
+        }
+
+    @property
+    def limiter(self) -> str:
+        """The resource that takes longest; compute, where issuing takes no longer than the lanes do."""
+        return max(self.clocks, key=lambda name: self.clocks[name])
+
+
+def bound(plan: Plan, accesses: tuple[AccessFacts, ...], device: Device, l2_hits: float = 0.0) -> Bound:
+    """Plan and its accesses on a device -> the clocks of a k-tile.
+
+    l2_hits: the part of the global reads that L2 answers (see raster_traffic), which don't count for memory.
+    """
+    block_m, block_n, block_k = plan.tile.block
+    ffma = block_m * block_n * block_k / device.warp_size  # warp instructions
+    of_tile = [access for access in accesses if access.per == "k-tile"]
+    other = sum(access.requests for access in of_tile)
+    moved = sum(access.sectors for access in of_tile) * 32 * (1 - l2_hits)
+    bytes_per_clock = device.memory_gbs * 1e3 / (device.boost_mhz * device.sms)
+    return Bound(
+        fma=ffma * device.warp_size / device.fp32_lanes_per_sm,
+        issue=(ffma + other) / device.partitions,
+        shared=float(sum(access.wavefronts for access in of_tile)),
+        memory=moved / bytes_per_clock,
+        flop=2 * block_m * block_n * block_k,
+    )
+
+
+def ceiling(found: Bound, device: Device) -> float:
+    """TFLOP/s of the whole device if its slowest resource is always busy."""
+    return found.flop / max(found.clocks.values()) * device.boost_mhz * device.sms / 1e6
