@@ -18,6 +18,7 @@ from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.algebra.walk import open_ended, walk
 from layoutgen.errors import LayoutError
 
+GATHERED = "a zipped result gathers tile and rest of every mode the tiler names"
 Split: TypeAlias = Callable[[Layout, "Layout | int"], Layout]
 
 
@@ -248,7 +249,7 @@ def _zipped(split: Split, layout: Layout, tiler: Tiler) -> Layout:
     """The pairs that ``split`` gives for each leaf of ``tiler``, gathered as (firsts, seconds and uncut modes)."""
     if tiler is None:
         raise LayoutError(
-            "a zipped result gathers tile and rest of every mode the tiler names",
+            GATHERED,
             got="None, which leaves its mode whole",
             allowed="a layout or an int for each mode",
             fix="use the logical form, or give 1 to tile that mode by single elements",
