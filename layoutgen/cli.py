@@ -33,9 +33,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
-Specs = Annotated[
-    list[str], typer.Argument(metavar="SPEC", help="Paths, or names of specs that come with layoutgen.")
-]
+Specs = Annotated[list[str], typer.Argument(metavar="SPEC", help="Paths, or names of specs that come with layoutgen.")]
 DeviceName = Annotated[
     str | None,
     typer.Option("--device", metavar="NAME", help="A GPU such as h200 or rtx4090  [default: the one here, else h200]"),
@@ -178,7 +176,8 @@ def eval_(
     from layoutgen.algebra.evaluate import eval_command
 
     with _reported():
-        typer.echo(eval_command(expression, explain, table))
+        for number, paragraph in enumerate(eval_command(expression, explain, table)):
+            typer.echo(f"\n{paragraph}" if number else paragraph)
 
 
 def _attempt(source: str, verb: Callable[[str], T]) -> Outcome[T]:
