@@ -120,6 +120,7 @@ def _left_inverse(result: Any, layout: Any) -> Iterator[Step]:
     if whole.flat_shape != layout.flat_shape:
         yield Step("coalesced, the same function of an index", whole, Same((layout,)))
     digits: list[tuple[int, int]] = []
+    told: list[tuple[int, int]] = []  # the modes so far, from the last on that smaller ones overlap
     before, place_before = 1, 0
     for d, place, n in by_stride(layout):
         if d == 0:
@@ -128,11 +129,12 @@ def _left_inverse(result: Any, layout: Any) -> Iterator[Step]:
             yield Step(f"the stride of {n}:{d} is no positive multiple of {before}, the one before", None)
             return
         digits.append((d // before, place_before))
+        told = [*(told if sum((m - 1) * e for m, e in told) < d else []), (n, d)]
         yield Step(
             f"{n}:{d} is a digit of the offset, counting in steps of {d} ({before} * {d // before} == {d}); "
             f"each moves the index by {place}",
             flat_layout(*_unzipped([*digits, (n, place)])),
-            Finds(layout, Layout(n, d)),
+            Finds(layout, flat_layout(*_unzipped(told))),
         )
         before, place_before = d, place
     yield Step("the digits together, coalesced, where none may count past its mode", result, Finds(layout, layout))
