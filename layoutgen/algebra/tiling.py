@@ -221,7 +221,8 @@ def _paired(block: Layout, tiler: Layout) -> list[tuple[Layout, Layout]]:
     """(mode of the block, its repetition), mode by mode."""
     rank = max(block.rank, tiler.rank)
     inner, outer = logical_product(_padded(block, rank), _padded(tiler, rank))
-    return list(zip(inner, outer, strict=True))
+    # The one mode of an int may have come out as several.
+    return list(zip(inner, outer if isinstance(tiler.shape, tuple) or rank > 1 else [outer], strict=True))
 
 
 def _padded(layout: Layout, rank: int) -> Layout:

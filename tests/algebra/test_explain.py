@@ -141,6 +141,8 @@ def test_what_is_refused_is_explained_up_to_there(name: str) -> None:
         ("make_ordered_layout", ("(2,3,4,2)", "(0,2,3,0)")),
         ("make_layout_like", ("Sw<1,0,3> o 0 o (4,4):(4,1)",)),
         ("make_fragment_like", ("Sw<1,0,3> o 0 o ((2,2),4):((4,1),8)",)),
+        ("blocked_product", ("8:6", "12:-2")),
+        ("raked_product", ("8:6", "12:-2")),
         ("blocked_product", ("Sw<1,0,3> o 0 o (4,4):(4,1)", "2:1")),
     ],
 )

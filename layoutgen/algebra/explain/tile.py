@@ -135,7 +135,8 @@ def _paired(name: str, how: str, raked: bool) -> Derivation:
         inner = explain("logical_product", *padded)
         yield Step("the block, and its copies", inner.result, None, inner)
         assert isinstance(inner.result, Layout)
-        pairs = zip(*inner.result, strict=True)
+        first, copies = inner.result
+        pairs = zip(first, copies if isinstance(padded[1].shape, tuple) else [copies], strict=True)
         yield Step(how, result, SideBySide(tuple(make_layout(*(pair[::-1] if raked else pair)) for pair in pairs)))
 
     return derivation
