@@ -184,6 +184,15 @@ def test_extents_known_at_run_time_are_explained() -> None:
     explanation = explain("logical_divide", Layout(rows), 8)
     assert "?{div=2} of that, rounded up, make all ?{div=16}" in str(explanation)
     assert explanation.result == algebra.logical_divide(Layout(rows), 8)
+    unknown = parse("(?,4):(4,1)")
+    for name, arguments in (
+        ("right_inverse", ()),
+        ("logical_product", (2,)),
+        ("complement", ((2, 2),)),
+        ("filter", ()),
+    ):
+        explanation = explain(name, unknown, *arguments)
+        assert explanation.result == explanation.steps[-1].result == getattr(algebra, name)(unknown, *arguments)
 
 
 def test_a_refusal_comes_after_the_steps_that_can_be_done() -> None:

@@ -47,7 +47,7 @@ def _complement_along_an_axis(result: Any, layout: Layout, cotarget: IntTuple | 
 
 
 def _complement_of_integers(result: Any, layout: Layout, cotarget: IntTuple | None) -> Iterator[Step]:
-    modes = sorted((d, n) for n, d in zip(layout.flat_shape, layout.flat_stride, strict=True) if n > 1 and d != 0)
+    modes = sorted((d, n) for n, d in zip(layout.flat_shape, layout.flat_stride, strict=True) if n != 1 and d != 0)
     ordered = flat_layout([n for _, n in modes], [d for d, _ in modes])
     kept = flat_layout(*_unzipped([(n, d) for n, d in zip(layout.flat_shape, layout.flat_stride, strict=True) if d]))
     yield Step("the modes that move, by stride: only which offsets they take matters", ordered, SameOffsets(kept))
@@ -60,9 +60,9 @@ def _complement_of_integers(result: Any, layout: Layout, cotarget: IntTuple | No
             return
         gap = d // reached
         told = f"{n}:{d} starts at {d}, and what comes before fills {reached}: {d} // {reached} == {gap}"
-        gaps += [(gap, reached)] if gap > 1 else []
+        gaps += [(gap, reached)] if gap != 1 else []
         taken.append((n, d))
-        text = f"{told}, so {gap} copies fit before it" if gap > 1 else f"{told}, no gap"
+        text = f"{told}, so {gap} copies fit before it" if gap != 1 else f"{told}, no gap"
         yield Step(text, flat_layout(*_unzipped(gaps)), Disjoint(flat_layout(*_unzipped(taken))))
         reached = d * n
     if cotarget is None:
@@ -97,12 +97,12 @@ def _right_inverse(result: Any, layout: Any) -> Iterator[Step]:
     found: list[tuple[int, int]] = []
     reached = 1
     for d, _, n, place in sorted(modes):
-        if n > 1 and d == reached:
+        if n != 1 and d == reached:
             found.append((n, place))
             reached = n * d
             text = f"{n}:{d} reaches the offsets from {d} on with indices {place} apart: up to {n} * {d} == {reached}"
         else:
-            text = f"{n}:{d} doesn't go on from offset {reached}: {d} != {reached}" if n > 1 else "1 element: nothing"
+            text = f"{n}:{d} doesn't go on from offset {reached}: {d} != {reached}" if n != 1 else "1 element: nothing"
         yield Step(text, flat_layout(*_unzipped(found)), Undoes(layout))
     if result != flat_layout(*_unzipped(found)):
         yield Step("coalesce", result, Undoes(layout))
