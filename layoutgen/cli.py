@@ -176,7 +176,8 @@ def eval_(
     from layoutgen.algebra.evaluate import eval_command
 
     with _reported():
-        typer.echo(eval_command(expression, explain, table))
+        for number, paragraph in enumerate(eval_command(expression, explain, table)):
+            typer.echo(f"\n{paragraph}" if number else paragraph)
 
 
 def _attempt(source: str, verb: Callable[[str], T]) -> Outcome[T]:

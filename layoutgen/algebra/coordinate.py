@@ -9,10 +9,12 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
+import numpy as np
+
 from layoutgen.algebra.basis import Path, ScaledBasis
 from layoutgen.algebra.compose import composition
 from layoutgen.algebra.int_tuple import IntTuple, to_text
-from layoutgen.algebra.layout import Layout, trusted
+from layoutgen.algebra.layout import Layout, Offsets, get, trusted
 from layoutgen.errors import LayoutError
 
 
@@ -61,12 +63,9 @@ def index_layout(layout: Layout, tile: IntTuple) -> Layout:
     >>> print(index_layout(Layout.parse("(2,(4,2)):(2@1,(1@0,1@1))"), (4, 4)))
     (2,(4,2)):(8,(1,4))
     """
-    reach: dict[Path, list[int]] = {}
-    for n, vector in zip(layout.flat_shape, _terms(layout)):
-        for path, step in vector:
-            bounds = reach.setdefault(path, [0, 0])
-            bounds[step > 0] += (n - 1) * step
-    for path, (low, high) in reach.items():
+    for path, steps in _by_axis(layout).items():
+        reach = [(n - 1) * d for n, d in zip(layout.flat_shape, steps, strict=True)]
+        low, high = sum(d for d in reach if d < 0), sum(d for d in reach if d > 0)
         extent = _extent(tile, path)
         if low < 0 or high >= extent:
             raise LayoutError(
@@ -75,6 +74,51 @@ def index_layout(layout: Layout, tile: IntTuple) -> Layout:
                 allowed=f"0 .. {extent - 1}",
             )
     return composition(Layout(tile), layout)
+
+
+def tile_indices(layout: Layout, tile: IntTuple) -> Offsets:
+    """For each index of a coordinate layout, the index in ``tile`` of its coordinate, as int64 of shape (size,).
+
+    A coordinate outside the tile has a negative number, which it shares with no other coordinate.
+
+    Raises:
+        LayoutError: the layout has an axis that the tile lacks, or more than MOST_OFFSETS elements.
+
+    >>> tile_indices(Layout.parse("(3,2):(1@1,2@0)"), (4, 2)).tolist()
+    [0, 4, -3, 2, 6, -9]
+    """
+    indices = np.zeros(1, dtype=np.int64)
+    inside = np.ones(1, dtype=np.bool_)
+    for path, steps in _by_axis(layout).items():
+        extent = _extent(tile, path)
+        moved = trusted(layout.shape, layout.flat_shape, steps).offsets()
+        inside = inside & (moved >= 0) & (moved < extent)
+        indices = indices + get(Layout(tile), *path).at(moved)
+    if not inside.all():
+        box = in_a_box(layout).offsets()
+        indices = np.where(inside, indices, box.min() - 1 - box)
+    return indices
+
+
+def coordinate_in(tile: IntTuple, coordinate: IntTuple) -> IntTuple:
+    """The coordinate with 0 along the last axes of ``tile``, which it may leave out.
+
+    >>> coordinate_in((4, (2, 3), 5), (7, (1,)))
+    (7, (1, 0), 0)
+    """
+    if not isinstance(tile, tuple) or not isinstance(coordinate, tuple):
+        return coordinate
+    return tuple(map(coordinate_in, tile, coordinate + (0,) * (len(tile) - len(coordinate))))
+
+
+def _by_axis(layout: Layout) -> dict[Path, tuple[int, ...]]:
+    """For each axis how far each leaf moves along it."""
+    terms = list(map(dict, _terms(layout)))
+    paths = [path for vector in terms for path in vector]
+    ScaledBasis.of((path, 0) for path in paths)  # no axis inside another, for a number along both is no coordinate
+    if any(not vector and d != 0 for vector, d in zip(terms, layout.flat_stride, strict=True)):
+        raise LayoutError("the strides of a coordinate layout are all coordinates", got=str(layout))
+    return {path: tuple([vector.get(path, 0) for vector in terms]) for path in dict.fromkeys(paths)}
 
 
 def _terms(layout: Layout) -> list[tuple[tuple[Path, int], ...]]:

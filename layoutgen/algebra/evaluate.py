@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
@@ -36,13 +37,15 @@ call such as coalesce((4,8))
     return Reader(text).read()
 
 
-def eval_command(text: str, explain: bool = False, table: bool = False) -> str:
-    """What ``layoutgen eval`` prints: the value; before it the steps of each call, after it the grid of offsets.
+def eval_command(text: str, explain: bool = False, table: bool = False) -> Iterator[str]:
+    """The paragraphs that ``layoutgen eval`` prints: the value; before it the steps of each call, after it the grid.
+
+    Where a call is refused, its steps end with the one that can't be done, and then the error is raised.
 
     Raises:
-        LayoutError: as for evaluate, or the value has no table.
+        LayoutError: as for evaluate, or the value has no table; after the steps, before the value.
 
-    >>> print(eval_command("(2,4):(4,1)", table=True))
+    >>> print(*eval_command("(2,4):(4,1)", table=True), sep="\\n\\n")
     (2,4):(4,1)
     <BLANKLINE>
           0   1   2   3
@@ -51,18 +54,26 @@ def eval_command(text: str, explain: bool = False, table: bool = False) -> str:
       1   4   5   6   7
     """
     reader = Reader(text)
-    value = reader.read()
-    parts = [_derivation(call) for call in reader.calls] if explain else []
-    parts.append(show(value))
-    if table:
-        parts.append(grid(value))
-    return "\n\n".join(parts)
+    refused = None
+    ending: list[str] = []
+    try:
+        value = reader.read()
+        ending = [show(value), *([grid(value)] if table else [])]
+    except LayoutError as error:
+        refused = error
+    if explain:
+        yield from map(_derivation, reader.calls)
+    yield from ending
+    if refused is not None:
+        raise refused
 
 
 def _derivation(call: Call) -> str:
     if call.name in EXPLAINED:
         return str(explain(call.name, *call.arguments))
-    return f"{call}\n  = {show(call.result)}"
+    if call.error is None:
+        return f"{call}\n  = {show(call.result)}"
+    return f"{call}\n  " + f"refused: {call.error}".replace("\n", "\n  ")
 
 
 def grid(value: Any) -> str:

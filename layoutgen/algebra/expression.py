@@ -32,11 +32,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function that an expression called, with its arguments and result."""
+    """A function that an expression called, with its arguments and result, or the error by which it refused them."""
 
     name: str
     arguments: tuple[Any, ...]
     result: Any
+    error: LayoutError | None = None
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(show, self.arguments))})"
@@ -48,11 +49,16 @@ def show(x: Any) -> str:
         return "_"
     if isinstance(x, bool):
         return str(x).lower()
-    if type(x) is tuple and any(isinstance(leaf, (Layout, ComposedLayout)) or leaf is None for leaf in x):
+    if type(x) is tuple and _is_tiler(x):
         return f"<{','.join(map(show, x))}>"
     if type(x) is tuple:
         return f"({','.join(map(show, x))})"
     return to_text(x) if isinstance(x, int) else str(x)
+
+
+def _is_tiler(x: Any) -> bool:
+    """Whether some leaf of a nested tuple is no number, so that parentheses wouldn't read as a tuple."""
+    return any(map(_is_tiler, x)) if type(x) is tuple else x is None or isinstance(x, (Layout, ComposedLayout))
 
 
 # What an argument may be, by the words of the functions' annotations.
@@ -351,6 +357,9 @@ class Reader(Scanner):
             passed.append(value)
         try:
             result = function.call(*passed)
+        except LayoutError as error:
+            self.calls.append(Call(function.name, tuple(passed), None, error))
+            raise
         except (ArithmeticError, IndexError, ValueError) as error:
             # What a Python caller gets for a mode that isn't there or an extent of 0.
             raise LayoutError(f"{function.signature()} has a value at its arguments", got=error) from None

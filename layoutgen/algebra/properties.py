@@ -7,7 +7,7 @@ from math import gcd
 
 import numpy as np
 
-from layoutgen.algebra.coordinate import in_a_box, index_layout, is_coordinate_layout
+from layoutgen.algebra.coordinate import coordinate_in, in_a_box, is_coordinate_layout, tile_indices
 from layoutgen.algebra.int_tuple import IntTuple, idx2crd, to_text
 from layoutgen.algebra.layout import MOST_OFFSETS, Layout
 from layoutgen.algebra.runtime import RuntimeInt
@@ -96,7 +96,8 @@ class Cover:
     Attributes:
         tile: the shape that was to be covered.
         coordinate: the first element of the tile, in colexicographic order, not owned exactly once; None if all are.
-        outside: the first offset outside the tile that the layout reaches; None if there is none.
+        outside: the first offset outside the tile that the layout reaches, or coordinate, if its strides are scaled
+            basis vectors; None if there is none.
         count: how many indices of the layout own ``coordinate``, or fall on ``outside`` if all of the tile is fine.
         owners: the first few of those indices.
         owner_coordinates: the same as coordinates of the layout: for a thread-value layout, (thread, value).
@@ -104,7 +105,7 @@ class Cover:
 
     tile: IntTuple
     coordinate: IntTuple | None = None
-    outside: int | None = None
+    outside: IntTuple | None = None
     count: int = 1
     owners: tuple[int, ...] = ()
     owner_coordinates: tuple[IntTuple, ...] = ()
@@ -120,11 +121,11 @@ class Cover:
     def __str__(self) -> str:
         if self.ok:
             return f"every element of {to_text(self.tile)} is owned exactly once"
-        where = (
-            f"offset {self.outside}, outside {to_text(self.tile)},"
-            if self.coordinate is None
-            else f"coordinate {to_text(self.coordinate)} of {to_text(self.tile)}"
-        )
+        if self.coordinate is not None:
+            where = f"coordinate {to_text(self.coordinate)} of {to_text(self.tile)}"
+        else:
+            kind = "coordinate" if isinstance(self.outside, tuple) else "offset"
+            where = f"{kind} {to_text(self.outside)}, outside {to_text(self.tile)},"  # type: ignore[arg-type]
         if not self.count:
             return f"{where} is owned by nobody"
         named = " and ".join(map(to_text, self.owner_coordinates))
@@ -140,16 +141,17 @@ def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cove
 
     Raises:
         LayoutError: layout or tile has more than MOST_OFFSETS elements, the tile is no shape, or a coordinate layout
-            leaves it.
+            has an axis that the tile lacks.
 
     >>> print(covers_exactly_once(Layout.parse("((4,8),(2,2)):((32,1),(16,8))"), (16, 8)))
     every element of (16,8) is owned exactly once
     >>> print(covers_exactly_once(Layout.parse("(4,4):(1,2)"), (4, 4)))
     coordinate (2,0) of (4,4) is owned 2 time(s), by (2,0) and (0,1)
+    >>> print(covers_exactly_once(Layout.parse("(4,5):(1@0,1@1)"), (4, 4)))
+    coordinate (0,4), outside (4,4), is owned 1 time(s), by (0,4)
     """
-    if isinstance(layout, Layout) and is_coordinate_layout(layout):
-        layout = index_layout(layout, tile)
-    offsets = layout.offsets()
+    named = isinstance(layout, Layout) and is_coordinate_layout(layout)
+    offsets = tile_indices(layout, tile) if named else layout.offsets()  # type: ignore[arg-type]
     size = Layout(tile).size
     if size > MOST_OFFSETS:
         raise LayoutError(
@@ -162,10 +164,13 @@ def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cove
     bad = np.flatnonzero(counts != 1)
     if not bad.size and within.all():
         return Cover(tile)
-    stray = offsets[~within]
-    outside = int(stray[0]) if stray.size else None
-    at = int(bad[0]) if bad.size else outside
-    owners = tuple(map(int, np.flatnonzero(offsets == at)))
+    strays = np.flatnonzero(~within)
+    outside: IntTuple | None = None
+    if strays.size:
+        first = int(strays[0])
+        outside = coordinate_in(tile, layout(first)) if named else int(offsets[first])
+    blamed = offsets[strays[0]] if not bad.size else bad[0]
+    owners = tuple(map(int, np.flatnonzero(offsets == blamed)))
     few = owners[:MOST_OWNERS]
     return Cover(
         tile,

@@ -52,7 +52,8 @@ def downcast(layout: Recastable, n: int) -> Recastable:
 
     Domain: the parts of the elements that ``layout`` touches. Codomain: offsets in parts.
 
-    Post: as a set, R's offsets are n * offset + k for every offset of ``layout`` and 0 <= k < n.
+    Post: as a set, R's offsets are n * offset + k for every offset of ``layout`` and 0 <= k < n; n * offset - k if the
+    contiguous stride is -1, as in CuTe.
 
     Raises:
         LayoutError: no mode of stride 1 or -1 to split the elements along, or more than one.
@@ -97,8 +98,7 @@ def recast_layout(layout: Recastable, old_bits: int, new_bits: int) -> Recastabl
 def recast_ratio(layout: Layout, shrink: int, grow: int) -> Layout:
     """Every ``shrink`` elements along the contiguous mode become ``grow`` new ones."""
     modes = list(zip(layout.flat_shape, layout.flat_stride, strict=True))
-    contiguous = [k for k, (n, d) in enumerate(modes) if abs(d) == 1 and n > 1]
-    contiguous = contiguous or [k for k, (_, d) in enumerate(modes) if abs(d) == 1]
+    contiguous = contiguous_modes(layout)
     if len(contiguous) != 1:
         raise LayoutError(
             "recasting: elements split along the one mode of stride 1",
@@ -118,6 +118,17 @@ def recast_ratio(layout: Layout, shrink: int, grow: int) -> Layout:
         shape.append(n // shrink * grow if k == contiguous[0] else n)
         stride.append(d if k == contiguous[0] else d // shrink * grow)
     return Layout(unflatten(iter(shape), layout.shape), unflatten(iter(stride), layout.shape))
+
+
+def contiguous_modes(layout: Layout) -> list[int]:
+    """Which leaves step from element to element: those of stride 1 or -1, of several those that move.
+
+    >>> contiguous_modes(Layout.parse("(4,8):(8,1)")), contiguous_modes(Layout.parse("(4,1):(1,1)"))
+    ([1], [0])
+    """
+    modes = list(zip(layout.flat_shape, layout.flat_stride, strict=True))
+    moving = [k for k, (n, d) in enumerate(modes) if abs(d) == 1 and n > 1]
+    return moving or [k for k, (_, d) in enumerate(modes) if abs(d) == 1]
 
 
 def _check_unit(n: int) -> None:

@@ -37,7 +37,7 @@ def compact_order(shape: IntTuple, order: IntTuple) -> IntTuple:
     >>> compact_order((4, (2, 8), 3), (2, 3, 1))
     (3, (12, 24), 1)
     """
-    sizes = list(zip(flatten(order), _sizes_at(shape, order), strict=True))
+    sizes = list(zip(flatten(order), map(product, parts_at(shape, order)), strict=True))
 
     def strides(part: IntTuple, place: IntTuple) -> IntTuple:
         if isinstance(place, tuple) and isinstance(part, tuple):
@@ -51,17 +51,24 @@ def compact_order(shape: IntTuple, order: IntTuple) -> IntTuple:
     return strides(shape, order)
 
 
-def _sizes_at(shape: IntTuple, order: IntTuple) -> list[int]:
-    """The size of the part of ``shape`` at each leaf of ``order``."""
+def parts_at(shape: IntTuple, order: IntTuple) -> list[IntTuple]:
+    """The part of ``shape`` at each leaf of ``order``.
+
+    Raises:
+        LayoutError: as for compact_order.
+
+    >>> parts_at((4, (2, 8), 3), (2, (3, 5), 1)), parts_at((4, (2, 8)), (1, 0))
+    ([4, 2, 8, 3], [4, (2, 8)])
+    """
     if not isinstance(order, tuple):
-        return [product(shape)]
+        return [shape]
     if not isinstance(shape, tuple) or len(shape) != len(order):
         raise LayoutError(
             "an order has the modes of its shape, or stops nesting earlier",
             got=f"order {to_text(order)} for shape {to_text(shape)}",
             allowed=f"{rank(shape)} entries" if isinstance(shape, tuple) else "an int",
         )
-    return [size for part, place in zip(shape, order, strict=True) for size in _sizes_at(part, place)]
+    return [leaf for part, place in zip(shape, order, strict=True) for leaf in parts_at(part, place)]
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:

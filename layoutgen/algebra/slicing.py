@@ -287,7 +287,7 @@ def local_tile(
     if projection is not None:
         tiler, coordinate = dice_tuple(tiler, projection), dice_tuple(coordinate, projection)
     divided = zipped_divide(layout, tiler)
-    return slice_and_offset(divided, (_open(divided, 0), _appended(coordinate, divided, 1)))
+    return slice_and_offset(divided, (all_open(divided, 0), filled_up(coordinate, divided, 1)))
 
 
 def local_partition(
@@ -315,16 +315,16 @@ def local_partition(
     if projection is not None:
         tiler, coordinate = dice_tuple(tiler, projection), dice_tuple(coordinate, projection)
     divided = zipped_divide(layout, tiler)
-    return slice_and_offset(divided, (_appended(coordinate, divided, 0), _open(divided, 1)))
+    return slice_and_offset(divided, (filled_up(coordinate, divided, 0), all_open(divided, 1)))
 
 
-def _open(divided: Layout | ComposedLayout, mode: int) -> Coordinate:
+def all_open(divided: Layout | ComposedLayout, mode: int) -> Coordinate:
     """``_`` for each part of a mode, which takes the parts out of their parentheses; a lone part stays, as in CuTe."""
     count = rank(divided[mode].shape)
     return (None,) * count if count > 1 else None
 
 
-def _appended(coordinate: Coordinate, divided: Layout | ComposedLayout, mode: int) -> Coordinate:
+def filled_up(coordinate: Coordinate, divided: Layout | ComposedLayout, mode: int) -> Coordinate:
     """A tuple coordinate filled up with ``_`` to the rank of that mode."""
     if not isinstance(coordinate, tuple):
         return coordinate

@@ -19,6 +19,7 @@ from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.algebra.walk import open_ended, walk
 from layoutgen.errors import LayoutError
 
+GATHERED = "a zipped result gathers tile and rest of every mode the tiler names"
 Split: TypeAlias = Callable[[Layout, "Layout | int"], Layout]
 
 
@@ -221,7 +222,8 @@ def _paired(block: Layout, tiler: Layout) -> list[tuple[Layout, Layout]]:
     """(mode of the block, its repetition), mode by mode."""
     rank = max(block.rank, tiler.rank)
     inner, outer = logical_product(_padded(block, rank), _padded(tiler, rank))
-    return list(zip(inner, outer, strict=True))
+    # The one mode of an int may have come out as several.
+    return list(zip(inner, outer if isinstance(tiler.shape, tuple) or rank > 1 else [outer], strict=True))
 
 
 def _padded(layout: Layout, rank: int) -> Layout:
@@ -250,7 +252,7 @@ def _zipped(split: Split, layout: Layout, tiler: Tiler) -> Layout:
     """The pairs that ``split`` gives for each leaf of ``tiler``, gathered as (firsts, seconds and uncut modes)."""
     if tiler is None:
         raise LayoutError(
-            "a zipped result gathers tile and rest of every mode the tiler names",
+            GATHERED,
             got="None, which leaves its mode whole",
             allowed="a layout or an int for each mode",
             fix="use the logical form, or give 1 to tile that mode by single elements",

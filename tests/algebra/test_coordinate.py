@@ -135,12 +135,56 @@ def test_covers_of_a_tile() -> None:
     half = Layout.parse("(4,2):(1@0,1@1)")
     assert str(covers_exactly_once(half, (4, 4))) == "coordinate (0,2) of (4,4) is owned by nobody"
     assert str(index_layout(half, (4, 4))) == "(4,2):(1,4)"
-    for tile, what in (((3, 4), "3 along 1@0"), ((8,), "1@1 for the tile"), (8, "1@0 for the tile")):
+    for tile, what in (((8,), "1@1 for the tile"), (8, "1@0 for the tile")):
         with pytest.raises(LayoutError) as raised:
             covers_exactly_once(half, tile)
         assert what in str(raised.value.got)
+    with pytest.raises(LayoutError, match="stays inside") as raised:
+        index_layout(half, (3, 4))
+    assert "3 along 1@0" in str(raised.value.got)
     with pytest.raises(LayoutError, match="stays inside"):
         index_layout(Layout.parse("4:-1@0"), (4, 4))
+
+
+def test_a_cover_names_the_first_coordinate_outside_its_tile() -> None:
+    cover = covers_exactly_once(Layout.parse("((4,2),2):((1@0,1@1),2@1)"), (4, 3))
+    assert not cover.ok and cover.coordinate is None and cover.outside == (0, 3)
+    assert str(cover) == "coordinate (0,3), outside (4,3), is owned 1 time(s), by ((0,1),1)"
+    backward = covers_exactly_once(Layout.parse("(5,2):(-1@0,0)"), (1, 1, 1))
+    assert backward.outside == (-1, 0, 0) and backward.coordinate == (0, 0, 0)
+    assert str(backward) == "coordinate (0,0,0) of (1,1,1) is owned 2 time(s), by (0,0) and (0,1)"
+    assert covers_exactly_once(Layout.parse("(2,(2,3)):(1@0,(1@0@1,1@1@1))"), (2, (2, 2))).outside == (0, (0, 2))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(-1, 4), st.sampled_from([(0,), (1, 0), (1, 1)])), min_size=1),
+    st.tuples(st.integers(1, 4), st.tuples(st.integers(1, 3), st.integers(1, 3))),
+)
+def test_a_cover_by_a_coordinate_layout_is_counted_by_hand(
+    modes: list[tuple[int, int, tuple[int, ...]]], tile: tuple[int, tuple[int, int]]
+) -> None:
+    modes = modes[:4]
+    layout = Layout(tuple(n for n, _, _ in modes), tuple(ScaledBasis(d, *path) for _, d, path in modes))
+    where = moved(layout)
+    elements = [along(idx2crd(i, tile)) for i in range(Layout(tile).size)]
+    bad = next((i for i, element in enumerate(elements) if where.count(element) != 1), None)
+    stray = next((i for i, point in enumerate(where) if point not in elements), None)
+    cover = covers_exactly_once(layout, tile)
+    assert cover.ok is (bad is None and stray is None)
+    assert cover.coordinate == (None if bad is None else idx2crd(bad, tile))
+    assert (None if cover.outside is None else along(cover.outside)) == (None if stray is None else where[stray])
+    if cover.outside is not None:
+        assert isinstance(cover.outside, tuple) and len(cover.outside) == 2
+    if bad is not None or stray is not None:
+        blamed = elements[bad] if bad is not None else where[stray or 0]
+        owners = [i for i, point in enumerate(where) if point == blamed]
+        assert cover.count == len(owners) and list(cover.owners) == owners[:4]
+        assert [idx2crd(i, layout.shape) for i in owners[:4]] == list(cover.owner_coordinates)
+
+
+def test_a_step_along_several_axes_covers_too() -> None:
+    diagonal = composition(make_identity_layout((4, 4)), Layout(4, 5))
+    assert str(covers_exactly_once(diagonal, (4, 4))) == "coordinate (1,0) of (4,4) is owned by nobody"
 
 
 IDENTITY = make_identity_layout((4, 4))
@@ -159,6 +203,8 @@ IDENTITY = make_identity_layout((4, 4))
         lambda: ComposedLayout(Swizzle(1, 0, 2), 0, IDENTITY)(3),
         lambda: ComposedLayout(Layout((4, 4)), 1, IDENTITY)(3),
         lambda: composition(Layout((4, 4)), Layout.parse("(2,2):(1@0,1)")),
+        lambda: covers_exactly_once(Layout.parse("(2,2):(1@0,1)"), (2, 2)),
+        lambda: covers_exactly_once(Layout.parse("(2,2):(1@0,1@0@0)"), ((2, 2), 2)),
         lambda: composition(Layout((4, 4)), Layout.parse("2:1@2")),
         lambda: composition(Layout((4, 4)), Layout.parse("2:1@0@0")),
         lambda: Layout((4, 4), (ScaledBasis(1, 0), ScaledBasis(1, 0, 1)))(5),

@@ -13,7 +13,7 @@ import layoutgen.algebra
 
 MODULES = [
     "layoutgen.algebra",
-    *(f"layoutgen.algebra.{m.name}" for m in pkgutil.iter_modules(layoutgen.algebra.__path__)),
+    *(m.name for m in pkgutil.walk_packages(layoutgen.algebra.__path__, "layoutgen.algebra.")),
 ]
 
 

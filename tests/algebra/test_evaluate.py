@@ -137,16 +137,20 @@ def test_long_and_deep_texts_are_bounded() -> None:
     assert evaluate(deep) == Layout(32, 1)
 
 
+def printed(expression: str, **options: bool) -> str:
+    return "\n\n".join(eval_command(expression, **options))
+
+
 def test_prints_the_value_alone() -> None:
-    assert eval_command("composition((8,4):(4,1), 4:2)") == "4:8"
-    assert eval_command("is_injective(4:0)") == "false"
-    assert eval_command("first_collision((4,2):(1,2))") == "(2,4)"
-    assert eval_command("local_tile((8,8):(8,1), <4,4>, (1,_))") == "(4,4,2):(8,1,4)+32"
+    assert printed("composition((8,4):(4,1), 4:2)") == "4:8"
+    assert printed("is_injective(4:0)") == "false"
+    assert printed("first_collision((4,2):(1,2))") == "(2,4)"
+    assert printed("local_tile((8,8):(8,1), <4,4>, (1,_))") == "(4,4,2):(8,1,4)+32"
 
 
 def test_explains_each_call_innermost_first() -> None:
     assert (
-        eval_command("flatten(coalesce((8,4):(4,1) o 4:2))", explain=True)
+        printed("flatten(coalesce((8,4):(4,1) o 4:2))", explain=True)
         == """\
 composition((8,4):(4,1), 4:2)
   1. mode 4:2 of B takes 4 steps of 2 along 8:4 of A (2 * 4 == 8)
@@ -166,12 +170,50 @@ flatten(4:8)
 
 
 @pytest.mark.parametrize(
+    ("expression", "before", "last"),
+    [
+        (
+            "coalesce((8,4):(1,16) o (2,4):(1,5))",
+            ["  1. mode 2:1 of B", "  2. mode 4:5 of B"],
+            "     refused: composition",
+        ),
+        ("coalesce(8) o idx2crd(1, 4:1)", ["coalesce(8:1)", "  = 8:1"], ""),
+        ("cosize(coalesce((4,4):(1@0,1@1)))", ["coalesce(", "cosize("], "  refused: this operation orders"),
+        ("composition(coalesce((2,4)), 4", ["coalesce((2,4):(1,2))", "  = 8:1"], ""),
+        ("coalesce(get(8:1, 3))", [], ""),
+    ],
+)
+def test_a_refused_call_is_explained_before_its_error(expression: str, before: list[str], last: str) -> None:
+    paragraphs = eval_command(expression, explain=True)
+    shown = []
+    with pytest.raises(LayoutError) as raised:
+        for paragraph in paragraphs:
+            shown.append(paragraph)
+    with pytest.raises(LayoutError) as unexplained:
+        evaluate(expression)
+    assert str(raised.value) == str(unexplained.value)
+    text = "\n\n".join(shown)
+    assert (text == "") is (not before)
+    places = [text.index(line) for line in before]
+    assert places == sorted(places)
+    refusals = [line for line in text.splitlines() if "refused" in line]
+    assert [line.startswith(last) for line in refusals] == ([True] if last else [])
+
+
+def test_a_value_without_a_table_is_explained_but_not_printed() -> None:
+    paragraphs = eval_command("size(coalesce((2,2,2):(1,4,16)))", explain=True, table=True)
+    assert next(paragraphs).startswith("coalesce") and next(paragraphs) == "size((2,2,2):(1,4,16))\n  = 8"
+    with pytest.raises(LayoutError, match="the offsets of a layout"):
+        next(paragraphs)
+
+
+@pytest.mark.parametrize(
     "expression", ["(4,8):(8,1)", "5:3", "((2,2),(2,3)):((1,20),(2,4))", "Sw<2,0,2> o 0 o (4,4):(4,1)", "(3):(7)"]
 )
 def test_a_table_shows_every_offset_in_its_place(expression: str) -> None:
     layout = evaluate(expression)
     rows, columns = (layout[0].size, layout[1].size) if layout.rank == 2 else (1, layout.size)
-    value, blank, head, rule, *body = eval_command(expression, table=True).splitlines()
+    value, blank, head, rule, *body = printed(expression, table=True).splitlines()
     assert (value, blank) == (expression, "") and set(rule.strip()) == {"─"}
     assert head.split() == [str(column) for column in range(columns)]
     assert len(body) == rows
@@ -186,7 +228,7 @@ def test_a_table_of_a_coordinate_layout_shows_coordinates() -> None:
 
 
 def test_a_table_of_a_view_counts_from_where_it_starts() -> None:
-    *_, last = eval_command("slice_and_offset((4,3):(1,4), (2,_))", table=True).splitlines()
+    *_, last = printed("slice_and_offset((4,3):(1,4), (2,_))", table=True).splitlines()
     assert last.split() == ["0", "2", "6", "10"]
 
 
@@ -202,5 +244,5 @@ def test_a_table_of_a_view_counts_from_where_it_starts() -> None:
 )
 def test_what_has_no_table_is_refused(expression: str, words: str) -> None:
     with pytest.raises(LayoutError) as raised:
-        eval_command(expression, table=True)
+        printed(expression, table=True)
     assert words in str(raised.value)

@@ -42,7 +42,7 @@ def test_commands_run() -> None:
     commands = re.findall(r'^    layoutgen eval "(.*?)"(.*)$', TEXT, flags=re.M)
     assert commands
     for expression, options in commands:
-        assert eval_command(expression, explain="--explain" in options, table="--table" in options)
+        assert list(eval_command(expression, explain="--explain" in options, table="--table" in options))
 
 
 def test_names_in_the_text_exist() -> None:

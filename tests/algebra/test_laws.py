@@ -363,6 +363,15 @@ def test_products_of_bijections_are_bijections_made_of_whole_blocks(block: Layou
             assert values(whole[0]) == values(interleaved[1]) == values(block[mode])
 
 
+def test_a_repetition_that_splits_an_int_stays_one_mode() -> None:
+    block, tiler = Layout(8, 6), Layout(12, -2)
+    assert logical_product(block, tiler)[1].rank == 2
+    blocked, raked = blocked_product(block, tiler), raked_product(block, tiler)
+    assert blocked.rank == raked.rank == 1
+    assert values(blocked) == values(logical_product(block, tiler))
+    assert values(raked) == [values(blocked)[i + 8 * k] for i in range(8) for k in range(12)]
+
+
 @given(layouts(strides=(0, 1, 2, 4, 6, 8, 12, -1, -2, -8), extents=SMALL), st.sampled_from([1, 2, 3, 4, 8]))
 def test_upcast_touches_the_units_that_hold_the_elements(layout: Layout, n: int) -> None:
     try:
