@@ -10,6 +10,7 @@ import numpy as np
 from layoutgen.algebra.coordinate import coordinate_in, in_a_box, is_coordinate_layout, tile_indices
 from layoutgen.algebra.int_tuple import IntTuple, idx2crd, to_text
 from layoutgen.algebra.layout import MOST_OFFSETS, Layout
+from layoutgen.algebra.named import NamedLayout
 from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.algebra.simplify import merged
 from layoutgen.algebra.swizzle import ComposedLayout, Swizzle
@@ -101,6 +102,7 @@ class Cover:
         count: how many indices of the layout own ``coordinate``, or fall on ``outside`` if all of the tile is fine.
         owners: the first few of those indices.
         owner_coordinates: the same as coordinates of the layout: for a thread-value layout, (thread, value).
+        names: of the layout's modes, if they have any.
     """
 
     tile: IntTuple
@@ -109,6 +111,7 @@ class Cover:
     count: int = 1
     owners: tuple[int, ...] = ()
     owner_coordinates: tuple[IntTuple, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -128,9 +131,14 @@ class Cover:
             where = f"{kind} {to_text(self.outside)}, outside {to_text(self.tile)},"  # type: ignore[arg-type]
         if not self.count:
             return f"{where} is owned by nobody"
-        named = " and ".join(map(to_text, self.owner_coordinates))
+        named = " and ".join(map(self._owner, self.owner_coordinates))
         more = f" and {self.count - len(self.owners)} more" if self.count > len(self.owners) else ""
         return f"{where} is owned {self.count} time(s), by {named}{more}"
+
+    def _owner(self, coordinate: IntTuple) -> str:
+        if not self.names or not isinstance(coordinate, tuple):
+            return to_text(coordinate)
+        return f"({','.join(f'{name}={to_text(c)}' for name, c in zip(self.names, coordinate, strict=True))})"
 
 
 def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cover:
@@ -149,6 +157,8 @@ def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cove
     coordinate (2,0) of (4,4) is owned 2 time(s), by (2,0) and (0,1)
     >>> print(covers_exactly_once(Layout.parse("(4,5):(1@0,1@1)"), (4, 4)))
     coordinate (0,4), outside (4,4), is owned 1 time(s), by (0,4)
+    >>> print(covers_exactly_once(Layout.parse("(lane=4,value=4):(1,2)"), (4, 4)))
+    coordinate (2,0) of (4,4) is owned 2 time(s), by (lane=2,value=0) and (lane=0,value=1)
     """
     named = isinstance(layout, Layout) and is_coordinate_layout(layout)
     offsets = tile_indices(layout, tile) if named else layout.offsets()  # type: ignore[arg-type]
@@ -179,6 +189,7 @@ def covers_exactly_once(layout: Layout | ComposedLayout, tile: IntTuple) -> Cove
         count=len(owners),
         owners=few,
         owner_coordinates=tuple(idx2crd(index, layout.shape) for index in few),
+        names=layout.names if isinstance(layout, NamedLayout) else (),
     )
 
 
