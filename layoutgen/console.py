@@ -119,7 +119,7 @@ def devices_table(devices: Sequence[Device]) -> Table:
     )  # fmt: skip
     for each in devices:
         table.add_row(
-            each.name, each.arch, str(each.sms), str(each.boost_mhz), f"{each.fp32_tflops:g}", str(each.memory_gbs),
+            each.name, each.arch, str(each.sms), str(each.boost_mhz), f"{each.fp32_tflops:g}", f"{each.memory_gbs:g}",
             f"{each.ridge:.1f}", f"{each.l2_mb:g}", str(each.warp_size), str(each.max_threads_per_sm),
             str(each.max_blocks_per_sm), f"{each.shared_per_block / 1024:g}", str(each.registers_per_sm),
             str(each.registers_per_thread),

@@ -39,14 +39,14 @@ def register_cap(threads: int, blocks: int, device: Device) -> int:
 
 def resident_blocks(plan: Plan, registers_per_thread: int, device: Device) -> int:
     """How many blocks of the plan one SM has room for, if each thread has so many registers (cuda_occupancy.h)."""
-    threads = plan.threads.threads
+    of_block = -(-plan.threads.threads // device.warp_size)
     per_warp = -(-registers_per_thread * device.warp_size // device.register_unit) * device.register_unit
     warps = device.registers_per_sm // device.partitions // per_warp * device.partitions
     per_block = -(-plan.shared_bytes // device.shared_unit) * device.shared_unit + device.shared_reserved_per_block
     return min(
         device.max_blocks_per_sm,
-        device.max_threads_per_sm // threads,
-        warps // -(-threads // device.warp_size),
+        device.max_warps_per_sm // of_block,
+        warps // of_block,
         device.shared_per_sm // per_block,
     )
 

@@ -63,7 +63,7 @@ class Device:
     sms: int
     boost_mhz: int
     fp32_tflops: float
-    memory_gbs: int
+    memory_gbs: float
     l2_mb: float
     source: str = field(repr=False)
     shared_per_sm: int
@@ -165,7 +165,7 @@ _B200 = (
 )
 _H200 = "NVIDIA H200 datasheet (SXM); SMs, clock and L2: as its driver reports"
 
-_PRODUCTS: tuple[tuple[str, str, int, int, float, int, float, str], ...] = (
+_PRODUCTS: tuple[tuple[str, str, int, int, float, float, float, str], ...] = (
     # name, arch, SMs, boost MHz, FP32 TFLOP/s, memory GB/s, L2 MB, source
     ("rtx3090", "sm_86", 82, 1695, 35.6, 936, 6, f"{_GA102} (GeForce RTX 3090)"),
     ("rtxa6000", "sm_86", 84, 1800, 38.7, 768, 6, f"{_GA102} (RTX A6000); RTX A6000 datasheet"),
