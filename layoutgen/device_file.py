@@ -1,8 +1,8 @@
 """YAML -> Device: a GPU that `layoutgen.hw.devices` lacks, or one of its own with other figures.
 
 A file's keys are the fields of Device, and ``base`` may name a known device for what the file leaves out. Without one,
-what follows from a compute capability in the table, and what all of NVIDIA's have in common, may be left out; nothing
-is assumed of AMD's. As for a spec, every error of a file is reported in one go, with its line.
+what follows from a compute capability in the table, and what all from 8.0 on have in common, may be left out; nothing
+is assumed of older ones or AMD's. As for a spec, every error of a file is reported in one go, with its line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from layoutgen.errors import LayoutgenError, SpecError
-from layoutgen.hw.devices import DEVICES, Device, device, is_arch, limits
+from layoutgen.hw.devices import DEVICES, Device, capability, device, is_arch, limits
 from layoutgen.yamltext import INVALID, Document, Kind, describe, read
 
 KIND: Final = Kind("device description", "the one in docs/my_gpu.yaml")
@@ -25,8 +25,8 @@ MAX_INT: Final = 1 << 30
 _TYPES: Final[dict[str, type]] = get_type_hints(Device)
 _KEYS: Final = ("base", *_TYPES)
 _MAY_BE_ZERO: Final = {"shared_reserved_per_block", "llc_mb"}
-# Fields whose values a compute capability decides, or that all of NVIDIA's have in common.
-_OF_AN_ARCH: Final = {*limits("sm_80"), *(each.name for each in fields(Device) if each.default is not MISSING)}
+_DEFAULTS: Final[dict[str, Any]] = {each.name: each.default for each in fields(Device) if each.default is not MISSING}
+_LIMITS: Final = limits("sm_80").keys()  # the fields that differ between compute capabilities
 
 # What figures must satisfy together: the keys, the rule, and whether it holds.
 _TOGETHER: Final[tuple[tuple[tuple[str, ...], str, Callable[[Device], bool]], ...]] = (
@@ -201,19 +201,19 @@ class _Reading:
         if base is INVALID:
             return dict.fromkeys(_TYPES, INVALID)  # reported already; what it would have said is not missing
         if not isinstance(arch, str):
-            return dict.fromkeys(_OF_AN_ARCH, INVALID)
-        if not arch.startswith("sm_"):
+            return dict.fromkeys(_DEFAULTS.keys() | _LIMITS, INVALID)
+        if (capability(arch) or (0, 0)) < (8, 0):
             return {}
-        return {each.name: each.default for each in fields(Device) if each.default is not MISSING} | limits(arch)
+        return {key: value for key, value in _DEFAULTS.items() if key not in _LIMITS} | limits(arch)
 
     def _missing(self, figures: dict[str, Any]) -> Iterator[SpecError]:
         if not isinstance(self._root, dict):
             return
+        like = DEVICES["mi300x" if str(figures.get("arch")).startswith("gfx") else "h200"]
         for key in (key for key in _TYPES if key not in figures):
-            example = "my-gpu" if key == "name" else getattr(DEVICES["h200"], key)
-            fix = f"add it, as in `{key}: {example}`"
-            if key != "name":
-                fix += f"{'' if key == 'arch' else ' of the h200'}, or name a known device in `base`"
+            fix = f"add it, as in `{key}: {getattr(like, key)}` of the {like.name}, or name a known device in `base`"
+            if key == "name":
+                fix = "add it, as in `name: my-gpu`"
             yield SpecError(f"{key} is missing", fix=fix, where=self._places.where(key))
 
     def _contradictions(self, made: Device) -> Iterator[SpecError]:

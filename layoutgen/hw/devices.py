@@ -107,7 +107,7 @@ class Device:
     @property
     def cc(self) -> tuple[int, int] | None:
         """Compute capability (major, minor); None for a GPU of AMD's."""
-        return None if _AMD.fullmatch(self.arch) else _capability(self.arch)
+        return capability(self.arch)
 
     def to_json(self) -> dict[str, Any]:
         """Every figure, also those that follow from others, as plain data."""
@@ -126,9 +126,18 @@ _LIMITS: Mapping[tuple[int, int], tuple[int, int, int, int]] = {
 }
 
 
-def _capability(arch: str) -> tuple[int, int]:
-    match = _NVIDIA.fullmatch(arch)
-    if match is None:
+def capability(arch: str) -> tuple[int, int] | None:
+    """The compute capability (major, minor) of an architecture; None for one of AMD's.
+
+    Raises:
+        LayoutgenError: it is written like neither.
+
+    >>> capability("sm_90a"), capability("sm_120"), capability("gfx942")
+    ((9, 0), (12, 0), None)
+    """
+    if _AMD.fullmatch(arch):
+        return None
+    if (match := _NVIDIA.fullmatch(arch)) is None:
         raise LayoutgenError(
             "an architecture is written like sm_90a", got=arch, allowed="sm_80, sm_86, sm_89, sm_90a, ..."
         )
@@ -151,9 +160,8 @@ def limits(arch: str) -> dict[str, Any]:
     (16, {}, {})
     """
     names = ("shared_per_sm", "max_threads_per_sm", "max_blocks_per_sm", "fp32_lanes_per_sm")
-    if _AMD.fullmatch(arch) or (known := _LIMITS.get(_capability(arch))) is None:
-        return {}
-    return dict(zip(names, known, strict=True))
+    known = _LIMITS.get(capability(arch) or (0, 0), ())
+    return dict(zip(names, known, strict=False))
 
 
 _GA102 = "NVIDIA Ampere GA102 GPU Architecture whitepaper"
@@ -228,7 +236,8 @@ def by_arch(arch: str) -> tuple[Device, ...]:
     Raises:
         LayoutgenError: `arch` is not written like ``sm_90a``, or no known device is of it.
     """
-    found = tuple(known for known in DEVICES.values() if known.cc == _capability(arch))
+    wanted = capability(arch)
+    found = tuple(known for known in DEVICES.values() if wanted and known.cc == wanted)
     if not found:
         raise LayoutgenError(
             "some known device is of the architecture",

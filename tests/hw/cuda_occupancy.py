@@ -1,4 +1,4 @@
-"""NVIDIA's own occupancy calculator: cuda_occupancy.h of the CUDA runtime, built by g++. It knows none of our figures."""
+"""NVIDIA's occupancy calculator: cuda_occupancy.h of the CUDA runtime, built by g++. It knows none of our figures."""
 
 from __future__ import annotations
 
