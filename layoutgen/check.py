@@ -142,12 +142,27 @@ def _refused(spec: Spec, failure: PlanError) -> Finding:
 
 def _architecture(spec: Spec, device: Device) -> Iterator[Finding]:
     """The device runs what the spec asks for; what ends in `a` runs on that architecture alone (PTX ISA, .target)."""
-    least, has = _capability(spec.arch), _capability(device.arch)
-    if least > has or (spec.arch.endswith("a") and least != has):
+    runs = "the device must be able to run the spec's architecture"
+    if device.cc is None:
         yield _error(
-            spec, "arch", "arch", "the device must be able to run the spec's architecture",
+            spec, "arch", "arch", f"{runs}: layoutgen emits CUDA, and no code for AMD",
             f"{spec.arch} on {device.name}, which is {device.arch}",
-            f"sm_{has} or older, or {device.arch} itself", f"write arch: sm_{has}, or check against another device",
+            "an NVIDIA device; on this one the layouts are judged alone",
+            "check and build for an NVIDIA device, such as h200",
+        )  # fmt: skip
+    else:
+        least, has = _capability(spec.arch), 10 * device.cc[0] + device.cc[1]
+        if least > has or (spec.arch.endswith("a") and spec.arch != device.arch):
+            yield _error(
+                spec, "arch", "arch", runs, f"{spec.arch} on {device.name}, which is {device.arch}",
+                f"sm_{has} or older, or {device.arch} itself", f"write arch: sm_{has}, or check against another device",
+            )  # fmt: skip
+    if device.warp_size != WARP_SIZE and spec.tiling.lanes.size == WARP_SIZE:
+        yield _error(
+            spec, "wavefront", "tiling.lanes", "the lanes of a spec are those of the device's wavefront",
+            f"{WARP_SIZE} lanes in {spec.tiling.lanes}; {device.name} has wavefronts of {device.warp_size}",
+            f"{device.warp_size} lanes, which layoutgen does not plan yet",
+            f"check against a device with warps of {WARP_SIZE}, such as h200",
         )  # fmt: skip
 
 
@@ -161,7 +176,11 @@ def _sizes(spec: Spec, device: Device) -> Iterator[Finding]:
     lanes, warps = spec.tiling.lanes, spec.tiling.warps
     if lanes.size != WARP_SIZE:
         yield _error(
-            spec, "lanes", "tiling.lanes", f"a warp has {WARP_SIZE} lanes", f"{lanes.size} lanes in {lanes}",
+            spec, "lanes", "tiling.lanes",
+            f"a warp has {WARP_SIZE} lanes"
+            + (f", the only size that layoutgen plans: not {device.warp_size}, as on {device.name}"
+               if device.warp_size != WARP_SIZE else ""),
+            f"{lanes.size} lanes in {lanes}",
             f"{WARP_SIZE} lanes", f"give it {WARP_SIZE} positions, such as (8,4):(4,1)",
         )  # fmt: skip
     elif not numbers(lanes, WARP_SIZE):
@@ -319,7 +338,7 @@ def _residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> 
             f"{blocks} blocks of {threads} threads, {bounds.minimum} registers each, and {primary.shared_bytes} bytes "
             "of shared memory", f"{fit} on {device.name}", f"write schedule.min_blocks: {fit}",
         )  # fmt: skip
-    elif bounds.minimum + ADDRESS_REGISTERS > bounds.cap:
+    elif device.cc and bounds.minimum + ADDRESS_REGISTERS > bounds.cap:  # what ptxas needs says nothing about AMD
         easy = resident_blocks(primary, bounds.minimum + ADDRESS_REGISTERS, device)
         lower = 0 < easy < blocks
         yield _warning(

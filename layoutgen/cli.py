@@ -36,7 +36,11 @@ app = typer.Typer(
 Specs = Annotated[list[str], typer.Argument(metavar="SPEC", help="Paths, or names of specs that come with layoutgen.")]
 DeviceName = Annotated[
     str | None,
-    typer.Option("--device", metavar="NAME", help="A GPU such as h200 or rtx4090  [default: the one here, else h200]"),
+    typer.Option(
+        "--device",
+        metavar="NAME|FILE",
+        help="A GPU such as h200, or a YAML file that describes one  [default: the one here, else h200]",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON array and nothing else.")]
 
@@ -166,6 +170,29 @@ def list_(device: DeviceName = None) -> None:
     console.print_table(console.list_table(on.name, specs))
 
 
+@app.command()
+def devices(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="DEVICE", help="As for --device  [default: all known ones]")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print every figure and its source as one JSON array.")
+    ] = False,
+) -> None:
+    """List devices, what they allow and what they reach.
+
+    The ridge is where the FP32 peak meets the memory's: operations a byte. Registers are a thread's.
+    """
+    from layoutgen import console
+    from layoutgen.hw.devices import DEVICES
+
+    found = list(map(_device, names)) if names else list(DEVICES.values())
+    if as_json:
+        typer.echo(json.dumps([each.to_json() for each in found], indent=2))
+    else:
+        console.print_table(console.devices_table(found))
+
+
 @app.command(name="eval", no_args_is_help=True)
 def eval_(
     expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help="Such as 'composition((8,4):(4,1), 4:2)'.")],
@@ -197,11 +224,11 @@ def _code(error: LayoutgenError) -> int:
 
 
 @contextmanager
-def _reported() -> Iterator[None]:
-    """Prints a LayoutgenError instead of its traceback, and exits."""
+def _reported(kind: type[LayoutgenError] = LayoutgenError) -> Iterator[None]:
+    """Prints a LayoutgenError of the kind instead of its traceback, and exits."""
     try:
         yield
-    except LayoutgenError as error:
+    except kind as error:
         from layoutgen import console
 
         console.print_errors([error])
@@ -209,14 +236,15 @@ def _reported() -> Iterator[None]:
 
 
 def _device(name: str | None) -> Device:
-    from layoutgen.hw.devices import device
+    from layoutgen.device_file import find
     from layoutgen.run import default_device
 
     if name is None:
         with _reported():
             return default_device()
     try:
-        return device(name)
+        with _reported(SpecError):
+            return find(name)
     except LayoutgenError as error:
         raise typer.BadParameter(str(error), param_hint="--device") from None
 

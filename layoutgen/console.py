@@ -14,6 +14,7 @@ from rich.text import Text
 
 from layoutgen.check import IllegalSpecError, Report
 from layoutgen.errors import LayoutgenError, SpecError
+from layoutgen.hw.devices import Device
 from layoutgen.report import BuildReport, Shipped
 
 T = TypeVar("T")
@@ -107,6 +108,22 @@ def list_table(device: str, specs: Sequence[Shipped]) -> Table:
     table = _table("spec", f"on {device}", "about")
     for each in specs:
         table.add_row(each.name, _verdict(each.legal), each.about)
+    return table
+
+
+def devices_table(devices: Sequence[Device]) -> Table:
+    """One row per device: its peaks, and what one SM, block and thread may have."""
+    table = _table(
+        "device", "arch", ">SMs", ">MHz", ">FP32\nTFLOP/s", ">memory\nGB/s", ">ridge\nFLOP/B", ">L2\nMB", ">warp",
+        ">threads\nper SM", ">blocks\nper SM", ">shared KB\nper block", ">registers\nper SM", ">per\nthread",
+    )  # fmt: skip
+    for each in devices:
+        table.add_row(
+            each.name, each.arch, str(each.sms), str(each.boost_mhz), f"{each.fp32_tflops:g}", f"{each.memory_gbs:g}",
+            f"{each.ridge:.1f}", f"{each.l2_mb:g}", str(each.warp_size), str(each.max_threads_per_sm),
+            str(each.max_blocks_per_sm), f"{each.shared_per_block / 1024:g}", str(each.registers_per_sm),
+            str(each.registers_per_thread),
+        )  # fmt: skip
     return table
 
 

@@ -17,7 +17,7 @@ from layoutgen import build, paths, run
 from layoutgen import spec as spec_module
 from layoutgen.check import IllegalSpecError, Report, check, require_legal
 from layoutgen.emit import Source, emit
-from layoutgen.errors import LayoutgenError
+from layoutgen.errors import BuildError, LayoutgenError
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan
 from layoutgen.smoke import Smoke, smoke
@@ -107,10 +107,17 @@ def build_spec(
     Raises:
         SpecError: the source is no spec.
         IllegalSpecError: it is not legal on the device; nothing is built. Carries check's report.
-        BuildError: the compiler refuses a kernel, or the result of its first run is wrong.
+        BuildError: the device is AMD's, the compiler refuses a kernel, or the result of its first run is wrong.
     """
     tell = progress or (lambda text: None)
     spec = read_spec(source)
+    if device is not None and device.cc is None:
+        raise BuildError(
+            "layoutgen emits CUDA, and no code for AMD",
+            got=f"{device.name}, which is {device.arch}",
+            allowed="an NVIDIA device",
+            fix=f"build for one, such as h200; check --device {device.name} judges the layouts",
+        )
     report = require_legal(spec, device or run.default_device())
     primary = report.plans[0]
     here = run.target_arch(primary)

@@ -35,6 +35,17 @@ class Invalid:
 
 INVALID: Final = Invalid()
 
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file describes, as messages name it ("a spec is small"), and where there is one to start from."""
+
+    noun: str
+    example: str
+
+
+SPEC: Final = Kind("spec", "one of the specs in specs/")
+
 Node = str | list["Node"] | dict[str, "Node"] | Invalid
 
 
@@ -43,27 +54,27 @@ def describe(node: object) -> str:
     return repr(node) if isinstance(node, str) else TYPE_NAMES.get(type(node), type(node).__name__)
 
 
-def read(path: str | Path) -> str:
+def read(path: str | Path, kind: Kind = SPEC) -> str:
     """The text of the file at `path`. Raises SpecError when it is missing, no file, too large, or not UTF-8."""
     where = Where(str(path))
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise SpecError("the spec must exist", got="no such file", fix="check the path", where=where) from None
+        raise SpecError(f"the {kind.noun} must exist", got="no such file", fix="check the path", where=where) from None
     except IsADirectoryError:
         fix = f"name one file, such as {Path(path, 'NAME.yaml')}"
-        raise SpecError("a spec is a file", got="a directory", fix=fix, where=where) from None
+        raise SpecError(f"a {kind.noun} is a file", got="a directory", fix=fix, where=where) from None
     except OSError as error:
-        raise SpecError("the spec must be readable", got=error.strerror, where=where) from None
+        raise SpecError(f"the {kind.noun} must be readable", got=error.strerror, where=where) from None
     if len(data) > MAX_BYTES:
-        raise SpecError("a spec is small", got="a larger file", allowed=f"{MAX_BYTES} bytes", where=where)
+        raise SpecError(f"a {kind.noun} is small", got="a larger file", allowed=f"{MAX_BYTES} bytes", where=where)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SpecError(
-            "a spec is UTF-8 text",
+            f"a {kind.noun} is UTF-8 text",
             got=f"byte 0x{data[error.start]:02x}",
             fix="save the file as UTF-8",
             where=Where(str(path), line),
@@ -130,19 +141,20 @@ class Document:
         errors: what is wrong with the YAML itself.
     """
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, kind: Kind = SPEC) -> None:
+        self._noun, self._example = kind.noun, kind.example
         self.root: Node = INVALID
         self.lines: dict[str, int] = {"": 1}
         self.places = Places(path, self.lines)
         self.errors: list[SpecError] = []
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-            self._refuse(None, "a spec is small", got="a longer text", allowed=f"{MAX_BYTES} bytes")
+            self._refuse(None, f"a {self._noun} is small", got="a longer text", allowed=f"{MAX_BYTES} bytes")
         elif not self._has_tabs(text):
             try:
                 self._read(_Events(text))
             except ReaderError as error:
                 line = text.count("\n", 0, error.position) + 1
-                self._refuse(line, "a spec holds printable characters only", got=f"U+{error.character:04X}")
+                self._refuse(line, f"a {self._noun} holds printable characters only", got=f"U+{error.character:04X}")
             except yaml.MarkedYAMLError as error:
                 self._refuse_syntax(error, text)
             except _Stop:
@@ -163,7 +175,7 @@ class Document:
             about["fix"] = f"close the bracket that opens on line {error.context_mark.line + 1}"
         elif "don't pair" in str(error.problem):
             about["fix"] = "close each bracket of a layout; put other text with brackets in quotes"
-        self._refuse(line, "a spec must be valid YAML", **about)
+        self._refuse(line, f"a {self._noun} must be valid YAML", **about)
 
     def _has_tabs(self, text: str) -> bool:
         for number, line in enumerate(text.splitlines(), 1):
@@ -175,14 +187,15 @@ class Document:
     def _read(self, events: _Events) -> None:
         events.get_event()  # the stream's start
         if events.check_event(yaml.StreamEndEvent):
-            self._refuse(1, "a spec needs keys", got="an empty file", fix="start from one of the specs in specs/")
+            self._refuse(1, f"a {self._noun} needs keys", got="an empty file", fix=f"start from {self._example}")
             return
         events.get_event()  # the document's start
         root = self._node(events, "", depth=0)
         events.get_event()  # the document's end
         if not events.check_event(yaml.StreamEndEvent):
             line = events.peek_event().start_mark.line + 1
-            self._refuse(line, "a file holds one spec", got="a second document", fix="give each spec its own file")
+            fix = f"give each {self._noun} its own file"
+            self._refuse(line, f"a file holds one {self._noun}", got="a second document", fix=fix)
         self.root = root
 
     def _node(self, events: _Events, key: str, depth: int) -> Node:
@@ -192,7 +205,8 @@ class Document:
         self.lines.setdefault(key, line)
         valid = self._is_plain_data(event, line)
         if isinstance(event, yaml.CollectionStartEvent) and depth >= MAX_DEPTH:
-            self._refuse(line, "a spec is shallow", got=f"more than {MAX_DEPTH} levels", allowed=f"{MAX_DEPTH} levels")
+            got, allowed = f"more than {MAX_DEPTH} levels", f"{MAX_DEPTH} levels"
+            self._refuse(line, f"a {self._noun} is shallow", got=got, allowed=allowed)
             raise _Stop
         node: Node = INVALID
         if isinstance(event, yaml.MappingStartEvent):
@@ -202,7 +216,7 @@ class Document:
         elif isinstance(event, yaml.ScalarEvent):
             node = str(event.value)
             if event.style is None and node in ("", "~", "null", "Null", "NULL"):
-                rule = f"{key} needs a value" if key else "a spec is a mapping of keys to values"
+                rule = f"{key} needs a value" if key else f"a {self._noun} is a mapping of keys to values"
                 self._refuse(self.lines[key], rule, got=node or "nothing", fix="give it a value or remove the key")
                 valid = False
         return node if valid else INVALID
@@ -211,11 +225,12 @@ class Document:
         """Reports what has no place in a spec: anchors, aliases and tags."""
         if event.anchor is not None:
             got = ("*" if isinstance(event, yaml.AliasEvent) else "&") + event.anchor
-            self._refuse(line, "a spec has no anchors or aliases", got=got, fix="write the value out")
+            self._refuse(line, f"a {self._noun} has no anchors or aliases", got=got, fix="write the value out")
             return False
         if getattr(event, "tag", None) is not None:
             got = event.tag  # type: ignore[attr-defined]
-            self._refuse(line, "a spec has no tags: every value is read as text", got=got, fix="remove the tag")
+            rule = f"a {self._noun} has no tags: every value is read as text"
+            self._refuse(line, rule, got=got, fix="remove the tag")
             return False
         return True
 

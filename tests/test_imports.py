@@ -21,7 +21,7 @@ LAYERS = [
     {"algebra"},
     {"hw"},
     {"yamltext"},
-    {"spec"},
+    {"spec", "device_file"},
     {"plan"},
     {"problem"},
     {"facts"},

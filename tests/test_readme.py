@@ -34,6 +34,6 @@ def test_the_speeds_shown_are_those_measured() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for text in (README, (ROOT / "docs" / "spec.md").read_text()):
-        for target in re.findall(r"\]\(([^)#:]+)\)", text):
-            assert (ROOT / target).exists(), target
+    for file in (ROOT / "README.md", ROOT / "docs" / "spec.md", ROOT / "docs" / "devices.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
+            assert (file.parent / target).exists(), f"{file.name}: {target}"

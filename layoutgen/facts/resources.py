@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from layoutgen.hw.devices import Device
 from layoutgen.plan.model import Plan
-from layoutgen.plan.tile import WARP_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +31,10 @@ def register_cap(threads: int, blocks: int, device: Device) -> int:
     The registers of a warp are allocated in units, all from one of the SM's equal parts (cuda_occupancy.h); so does
     ptxas count, which caps a kernel of __launch_bounds__(288, 2) at 96.
     """
-    warps_of_part = -(-threads // WARP_SIZE * blocks // device.partitions)
+    warps_of_part = -(-threads // device.warp_size * blocks // device.partitions)
     per_warp = device.registers_per_sm // device.partitions // warps_of_part
     per_warp -= per_warp % device.register_unit
-    return min(device.registers_per_thread, per_warp // WARP_SIZE)
+    return min(device.registers_per_thread, per_warp // device.warp_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +75,17 @@ class Occupancy:
 
 def occupancy(plan: Plan, registers_per_thread: int, device: Device) -> Occupancy:
     """How many blocks of the plan one SM has room for, if each thread has so many registers (cuda_occupancy.h)."""
-    threads = plan.threads.threads
-    per_warp = -(-registers_per_thread * WARP_SIZE // device.register_unit) * device.register_unit
+    of_block = -(-plan.threads.threads // device.warp_size)
+    per_warp = -(-registers_per_thread * device.warp_size // device.register_unit) * device.register_unit
     warps = device.registers_per_sm // device.partitions // per_warp * device.partitions
     per_block = -(-plan.shared_bytes // device.shared_unit) * device.shared_unit + device.shared_reserved_per_block
     return Occupancy(
-        registers=warps * WARP_SIZE // threads,
+        registers=warps // of_block,
         shared_memory=device.shared_per_sm // per_block,
-        threads=device.max_threads_per_sm // threads,
+        threads=device.max_warps_per_sm // of_block,
         block_slots=device.max_blocks_per_sm,
-        warps=threads // WARP_SIZE,
-        max_warps=device.max_threads_per_sm // WARP_SIZE,
+        warps=of_block,
+        max_warps=device.max_warps_per_sm,
     )
 
 

@@ -37,7 +37,7 @@ def imports(done: subprocess.CompletedProcess[str]) -> set[str]:
 def test_help_imports_next_to_nothing_and_names_every_verb(process: Process) -> None:
     done = process("--help", code=WITH_IMPORTS)
     assert not {"torch", "numpy", "pydantic", "jinja2", "rich", "yaml"} & imports(done)
-    for verb in ("check", "build", "emit", "list"):
+    for verb in ("check", "build", "emit", "list", "devices"):
         assert f"\n  {verb} " in done.stdout
 
 
