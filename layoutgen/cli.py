@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,23 +72,37 @@ def _options(
 
 
 @app.command(no_args_is_help=True)
-def check(specs: Specs, device: DeviceName = None, as_json: AsJson = False) -> None:
-    """Say whether specs are legal, or what is wrong where.
+def check(
+    specs: Specs,
+    shape: Annotated[
+        str | None, typer.Option("--shape", metavar="M,N,K", help="A problem, for waves, traffic and hints.")
+    ] = None,
+    device: DeviceName = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Let warnings and hints fail, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether specs are legal, what is wrong where, and what a legal one costs.
 
-    Registers are the least that a thread needs and the most that it may have; shared memory is a block's.
+    Registers are the least that a thread needs and the most that it may have; shared memory is a block's. An access is
+    named as in the emitted source; its wavefronts and sectors are those of one execution by a warp.
     """
-    from layoutgen import console, report
+    from layoutgen import console, console_facts, report
 
-    on = _device(device)
-    outcomes = [_attempt(source, lambda source: report.check_spec(source, device=on)) for source in specs]
+    on, extents = _device(device), _extents(shape)
+    outcomes = [
+        _attempt(source, lambda source: report.check_spec(source, device=on, shape=extents)) for source in specs
+    ]
     if as_json:
         _print_json(outcomes)
     else:
         console.print_table(console.check_table(on.name, outcomes))
+        for _, found, _ in outcomes:
+            if found and found.facts:
+                console_facts.print_facts(found.facts)
         console.print_findings([str(finding) for _, found, _ in outcomes if found for finding in found.findings])
         console.print_errors([error for *_, error in outcomes])
-    illegal = any(found and not found.legal for _, found, _ in outcomes)
-    raise typer.Exit(max(_exit_code(outcomes), int(illegal)))
+    refused = any(found and (found.findings if strict else not found.legal) for _, found, _ in outcomes)
+    raise typer.Exit(max(_exit_code(outcomes), int(refused)))
 
 
 @app.command(no_args_is_help=True)
@@ -205,6 +220,19 @@ def eval_(
     with _reported():
         for number, paragraph in enumerate(eval_command(expression, explain, table)):
             typer.echo(f"\n{paragraph}" if number else paragraph)
+
+
+def _extents(shape: str | None) -> tuple[int, int, int] | None:
+    """4092 or 4096,4096,1000 -> M, N and K."""
+    if shape is None:
+        return None
+    numbers = [part.strip() for part in shape.split(",")]
+    if len(numbers) not in (1, 3) or not all(re.fullmatch(r"[1-9][0-9]{0,6}", number) for number in numbers):
+        raise typer.BadParameter(
+            f"{shape} is not M,N,K, three numbers from 1 to 9999999, or one for all", param_hint="--shape"
+        )
+    m, n, k = map(int, numbers * (3 // len(numbers)))
+    return m, n, k
 
 
 def _attempt(source: str, verb: Callable[[str], T]) -> Outcome[T]:

@@ -46,6 +46,7 @@ def print_findings(texts: Sequence[str], *, stderr: bool = False) -> None:
         shown.highlight_regex(r"(?m)^\S+?:\d+(?=:)", "bold")
         shown.highlight_regex(r"(?m)\berror(?= \[)", "bold red")
         shown.highlight_regex(r"(?m)\bwarning(?= \[)", "bold yellow")
+        shown.highlight_regex(r"(?m)\bhint(?= \[)", "bold cyan")
         shown.highlight_regex(r"(?m)^  (got|allowed|fix):", "dim")
         out.print(shown, soft_wrap=True)
 
@@ -56,24 +57,34 @@ def print_errors(errors: Sequence[LayoutgenError | None]) -> None:
 
 def check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
     """One row per spec; registers are the least a thread needs and the most it may have."""
-    table = _table("spec", f"on {device}", ">threads", ">registers", ">shared\nbytes", ">variants")
+    table = plain_table(
+        "spec",
+        f"on {device}",
+        ">threads",
+        ">registers",
+        ">shared\nbytes",
+        ">bank\nconflicts",
+        ">ceiling\nTFLOP/s",
+        ">variants",
+    )
     for source, report, _ in outcomes:
         if report is None:
-            table.add_row(source, Text("no spec", "bold red"), *"----")
-        elif not report.plans or report.registers is None:
-            table.add_row(report.name, _verdict(report.legal), *"----")
+            table.add_row(source, Text("no spec", "bold red"), *"------")
+        elif report.facts is None:
+            table.add_row(report.name, _verdict(report.legal), *"------")
         else:
-            primary, bounds = report.plans[0], report.registers
+            found = report.facts
             table.add_row(
-                report.name, _verdict(report.legal), str(primary.threads.threads),
-                f"{bounds.minimum} to {bounds.cap}", f"{primary.shared_bytes:,}", str(len(report.plans)),
+                report.name, _verdict(report.legal), str(found.threads),
+                f"{found.registers.minimum} to {found.registers.cap}", f"{found.shared.bytes:,}", str(found.conflicts),
+                f"{found.ceiling:.1f}", str(len(report.plans)),
             )  # fmt: skip
     return table
 
 
 def compiled_table(reports: Sequence[BuildReport]) -> Table:
     """One row per variant: what a thread and a block take, and the size of the code."""
-    table = _table(
+    table = plain_table(
         "spec", "variant", ">registers", ">shared\nbytes", ">spilled\nbytes", ">PTX\nKiB", ">cubin\nKiB", ">built"
     )
     for report in reports:
@@ -90,7 +101,7 @@ def compiled_table(reports: Sequence[BuildReport]) -> Table:
 def ran_table(reports: Sequence[BuildReport]) -> Table:
     """One row per spec: for what it was built, where it ran and how; speeds in TFLOP/s only where a GPU was timed."""
     timed = any(report.smoke and report.smoke.tflops for report in reports)
-    table = _table(
+    table = plain_table(
         "spec", f"on {reports[0].check.device}", "built for", "runs on", ">largest\nerror",
         *((">TFLOP/s", ">torch.mm\nTFLOP/s") if timed else ()),
     )  # fmt: skip
@@ -105,7 +116,7 @@ def ran_table(reports: Sequence[BuildReport]) -> Table:
 
 
 def list_table(device: str, specs: Sequence[Shipped]) -> Table:
-    table = _table("spec", f"on {device}", "about")
+    table = plain_table("spec", f"on {device}", "about")
     for each in specs:
         table.add_row(each.name, _verdict(each.legal), each.about)
     return table
@@ -113,7 +124,7 @@ def list_table(device: str, specs: Sequence[Shipped]) -> Table:
 
 def devices_table(devices: Sequence[Device]) -> Table:
     """One row per device: its peaks, and what one SM, block and thread may have."""
-    table = _table(
+    table = plain_table(
         "device", "arch", ">SMs", ">MHz", ">FP32\nTFLOP/s", ">memory\nGB/s", ">ridge\nFLOP/B", ">L2\nMB", ">warp",
         ">threads\nper SM", ">blocks\nper SM", ">shared KB\nper block", ">registers\nper SM", ">per\nthread",
     )  # fmt: skip
@@ -144,13 +155,13 @@ def _error(error: LayoutgenError) -> dict[str, Any]:
     return {"kind": type(error).__name__, **said, "where": where}
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
     """A table of these columns, the ones marked > flush right."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", collapse_padding=True)
     lines = max(column.count("\n") for column in columns)
     for column in columns:
         header = "\n" * (lines - column.count("\n")) + column.removeprefix(">")
-        table.add_column(Text(header), justify="right" if column[0] == ">" else "left", overflow="fold")
+        table.add_column(Text(header), justify="right" if column.startswith(">") else "left", overflow="fold")
     return table
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from layoutgen import build, paths, run
 from layoutgen import spec as spec_module
-from layoutgen.check import IllegalSpecError, Report, check, require_legal
+from layoutgen.check import Extents, IllegalSpecError, Report, check, require_legal
 from layoutgen.emit import Source, emit
 from layoutgen.errors import BuildError, LayoutgenError
 from layoutgen.hw.devices import DEVICES, Device
@@ -84,9 +84,17 @@ def read_spec(source: str | Path | Spec) -> Spec:
     return source if isinstance(source, Spec) else spec_module.load(paths.find_spec(source))
 
 
-def check_spec(source: str | Path | Spec, *, device: Device | None = None) -> Report:
-    """Is the spec legal on the device (default: the GPU here, else the H200)? Raises SpecError where it is no spec."""
-    return check(read_spec(source), device or run.default_device())
+def check_spec(source: str | Path | Spec, *, device: Device | None = None, shape: Extents | None = None) -> Report:
+    """Is the spec legal on the device (default: the GPU here, else the H200), and how well does it suit?
+
+    Args:
+        source: a path, the name of a spec that comes with layoutgen, or a Spec.
+        shape: M, N and K of a dense problem in the spec's contiguous modes, for facts and hints about it.
+
+    Raises:
+        SpecError: the source is no spec.
+    """
+    return check(read_spec(source), device or run.default_device(), shape)
 
 
 def build_spec(

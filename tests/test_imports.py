@@ -35,6 +35,7 @@ LAYERS = [
     {"report"},
     {""},
     {"console"},
+    {"console_facts"},
     {"cli"},
     {"__main__"},
 ]

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
-from layoutgen.facts.banks import AccessKind, conflict_free
 from layoutgen.facts.traffic import (
-    SECTOR_BYTES,
     Opcode,
     Sites,
+    conflict_free_wavefronts,
     count,
     epilogue_sites,
     fetch_sites,
     fragment_sites,
+    ideal_sectors,
     store_sites,
 )
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, packed
 
 
@@ -91,36 +87,12 @@ def _gathered(every: list[Sites], per: Literal["k-tile", "block"]) -> list[Acces
                 instructions=sum(sites.active.shape[0] for sites in own),
                 requests=sum(total.requests for total in totals),
                 wavefronts=sum(total.wavefronts for total in totals),
-                conflict_free=sum(map(_conflict_free, own)),
+                conflict_free=sum(map(conflict_free_wavefronts, own)),
                 sectors=sum(total.sectors for total in totals),
-                ideal_sectors=sum(map(_ideal_sectors, own)),
+                ideal_sectors=sum(map(ideal_sectors, own)),
             )
         )
     return found
-
-
-def _warps(sites: Sites) -> Iterator[tuple[int, slice]]:
-    for instruction in range(sites.active.shape[0]):
-        for warp in range(0, sites.active.shape[1], WARP_SIZE):
-            yield instruction, slice(warp, warp + WARP_SIZE)
-
-
-def _conflict_free(sites: Sites) -> int:
-    if sites.shared is None:
-        return 0
-    kind: AccessKind = "load" if sites.opcode == "ld.shared" else "store"
-    return sum(
-        conflict_free(sites.shared[instruction, lanes].tolist(), sites.bytes, kind)
-        for instruction, lanes in _warps(sites)
-    )
-
-
-def _ideal_sectors(sites: Sites) -> int:
-    """The sectors that would hold what each request asks for, if it lay together."""
-    if sites.source is None:
-        return 0
-    asked = [np.unique(sites.source[instruction, lanes]).size * sites.bytes for instruction, lanes in _warps(sites)]
-    return sum(-(-size // SECTOR_BYTES) for size in asked)
 
 
 def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:

@@ -6,16 +6,15 @@ the plan's program is enumerated, block by block, so it is meant for problems of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutgen.algebra import Offsets
-from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, wavefronts
+from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, conflict_free, wavefronts
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE
@@ -180,31 +179,71 @@ def _shared_address(operand: Operand) -> Offsets:
 
 def count(sites: Sites) -> Traffic:
     """The traffic of one execution of each of some instructions by all warps."""
-    total = Traffic()
-    for instruction in range(sites.active.shape[0]):
-        for warp in range(0, sites.active.shape[1], WARP_SIZE):
-            lanes = slice(warp, warp + WARP_SIZE)
-            active, reading = sites.active[instruction, lanes], sites.reading[instruction, lanes]
-            if not active.any():
-                continue
-            passes = pieces = 0
-            if sites.shared is not None:
-                passes = _wavefronts(sites.shared[instruction, lanes], active, sites)
-            if sites.source is not None:
-                pieces = np.unique(sites.source[instruction, lanes][reading] // SECTOR_BYTES).size
-            total += Traffic(1, passes, pieces, int(active.sum()) * sites.bytes)
-    return total
+    active, reading = by_warp(sites.active, False), by_warp(sites.reading, False)
+    return Traffic(
+        requests=int(active.any(1).sum()),
+        wavefronts=_wavefronts(sites, active),
+        sectors=0 if sites.source is None else int(distinct(by_warp(sites.source, 0) // SECTOR_BYTES, reading).sum()),
+        bytes=int(active.sum()) * sites.bytes,
+    )
 
 
-_remembered = lru_cache(maxsize=4096)(wavefronts)
+def by_warp(values: NDArray[Any], fill: int) -> NDArray[Any]:
+    """(instructions, threads) -> (instructions x warps, 32), lanes that a block's last warp lacks filled."""
+    lacking = -values.shape[1] % WARP_SIZE
+    return np.pad(values, ((0, 0), (0, lacking)), constant_values=fill).reshape(-1, WARP_SIZE)
 
 
-def _wavefronts(address: Offsets, active: Lanes, sites: Sites) -> int:
-    if active.all() and address.size == WARP_SIZE:
-        # Passes depend on the lanes' distances alone, and most instructions of an access share them.
-        distances = tuple((address - address.min() // ROW_BYTES * ROW_BYTES).tolist())
-        return _remembered(distances, sites.bytes, "load" if sites.opcode == "ld.shared" else "store")
-    # Of the plan's shared accesses only copies leave lanes out; they write, so that each phase counts for itself.
-    lanes = max(1, ROW_BYTES // max(sites.bytes, BANK_BYTES))
-    phases = [address[i : i + lanes][active[i : i + lanes]].tolist() for i in range(0, address.size, lanes)]
-    return sum(wavefronts(phase, sites.bytes, "store") for phase in phases if phase)
+def distinct(values: Offsets, counted: Lanes) -> Offsets:
+    """Different values among the counted lanes of each warp."""
+    ordered = np.sort(np.where(counted, values, np.int64(-1)), axis=1)
+    new = np.ones(ordered.shape, bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    found: Offsets = (new & (ordered >= 0)).sum(1)
+    return found
+
+
+def patterns(sites: Sites, active: Lanes) -> Iterator[tuple[list[int], int]]:
+    """(the addresses of a warp's active lanes, how many executions have them), up to a whole number of rows of banks.
+
+    What an access costs depends on its lanes' distances alone, and most instructions share them.
+    """
+    assert sites.shared is not None
+    address = by_warp(sites.shared, 0)
+    rows = np.where(active, address, np.int64(1) << 60).min(1) // ROW_BYTES * ROW_BYTES
+    distance = np.where(active, address - rows[:, None], np.int64(-1))
+    found, times = np.unique(distance[active.any(1)], axis=0, return_counts=True)
+    yield from zip(found.tolist(), times.tolist(), strict=True)
+
+
+def _wavefronts(sites: Sites, active: Lanes) -> int:
+    if sites.shared is None:
+        return 0
+    return sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in patterns(sites, active))
+
+
+def _of_pattern(model: Callable[[list[int], int, AccessKind], int], pattern: list[int], sites: Sites) -> int:
+    """A model of a whole warp, or of one with idle lanes, marked by -1: of the plan's shared accesses only copies have
+    such, which write, so that each phase counts for itself.
+    """
+    if -1 not in pattern:
+        return model(pattern, sites.bytes, "load" if sites.opcode == "ld.shared" else "store")
+    lanes = ROW_BYTES // max(sites.bytes, BANK_BYTES)
+    phases = [[each for each in pattern[i : i + lanes] if each >= 0] for i in range(0, WARP_SIZE, lanes)]
+    return sum(model(phase, sites.bytes, "store") for phase in phases if phase)
+
+
+def conflict_free_wavefronts(sites: Sites) -> int:
+    """The wavefronts of the same accesses if no two words that one asks for shared a bank."""
+    if sites.shared is None:
+        return 0
+    every = patterns(sites, by_warp(sites.active, False))
+    return sum(times * _of_pattern(conflict_free, pattern, sites) for pattern, times in every)
+
+
+def ideal_sectors(sites: Sites) -> int:
+    """The sectors that would hold what each request asks for, if it lay together."""
+    if sites.source is None:
+        return 0
+    asked = distinct(by_warp(sites.source, 0), by_warp(sites.reading, False))
+    return int((-(-asked * sites.bytes // SECTOR_BYTES)).sum())

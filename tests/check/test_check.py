@@ -25,7 +25,8 @@ def report(device: str = "h200", **fields: object) -> Report:
 
 
 def rules(found: Report) -> list[str]:
-    return [finding.rule for finding in found.findings]
+    """The rules of a draft's findings, but for what its 4 x 8 values a thread always are: too few for their loads."""
+    return [finding.rule for finding in found.findings if finding.rule != "shared-bound"]
 
 
 @pytest.mark.parametrize("device", ["h200", "a100-80gb", "rtx4090", "b200"])
@@ -141,12 +142,15 @@ def test_an_illegal_spec_as_an_error() -> None:
 
 def test_a_report_as_json() -> None:
     good = json.loads(json.dumps(report(min_blocks=8).to_json()))
-    assert good["legal"] and good["threads"] == 128 and good["shared_bytes"] == 8640 and len(good["variants"]) == 9
-    assert good["registers"] == {"accumulators": 32, "fragments": 24, "staging": 0, "cap": 64, "minimum": 56}
+    facts = good["facts"]
+    assert good["legal"] and facts["threads"] == 128 and facts["shared"]["bytes"] == 8640 and len(good["variants"]) == 9
+    assert facts["registers"] == {
+        "accumulators": 32, "fragments": 24, "staging": 0, "cap": 64, "minimum": 56, "built": None,
+    }  # fmt: skip
     assert good["instructions"]["ld.shared.16B"] == 27
-    assert [each["rule"] for each in good["findings"]] == ["spills"]
+    assert [each["rule"] for each in good["findings"]] == ["shared-bound", "spills"]
     bad = json.loads(json.dumps(report(lanes="(8,8):(8,1)").to_json()))
-    assert not bad["legal"] and bad["variants"] == [] and bad["registers"] is None
+    assert not bad["legal"] and bad["variants"] == [] and bad["facts"] is None
     (finding,) = bad["findings"]
     assert finding["where"] == "draft.yaml:8" and finding["severity"] == "error" and finding["rule"] == "lanes"
 

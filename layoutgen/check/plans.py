@@ -1,0 +1,96 @@
+"""Rules on the plans that a spec's levels compose to: what is copied, where it is stored, what is resident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from layoutgen.check.findings import Finding, error, warning
+from layoutgen.check.levels import capability, fits_block
+from layoutgen.facts import Registers, cover_copy, register_cap, resident_blocks, shared_collision
+from layoutgen.hw.devices import Device
+from layoutgen.plan import Plan
+from layoutgen.plan.model import Operand
+from layoutgen.plan.storage import default_shared, write_default
+from layoutgen.spec import Spec
+
+ADDRESS_REGISTERS = 24  # kernels of this family with fewer beside their live values spill (ptxas 13.0, sm_90a)
+
+
+def copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
+    for each in plans:
+        for index, operand in enumerate(each.operands):
+            extent, block_k = each.tile.block[index], each.tile.block[2]
+            landed = cover_copy(operand.copy, (extent, block_k))
+            if not landed.ok:
+                yield error(
+                    spec, f"coverage-{operand.name}", f"copies.{operand.name}",
+                    f"each ({operand.x},k) of {operand.name.upper()}'s k-tile is copied once (variant {each.variant})",
+                    f"{operand.name.upper()}{landed}", f"every ({operand.x},k) of {extent} x {block_k} once",
+                    f"use values that repeat to {extent} x {block_k} exactly, such as [1, 1]",
+                )  # fmt: skip
+    for operand in plans[0].operands:
+        if capability(operand.copy.atom.arch) > capability(spec.arch):
+            yield error(
+                spec, "atom", f"copies.{operand.name}.atom", "the spec's architecture has the copy's instruction",
+                f"{operand.copy.atom.name} with arch: {spec.arch}", f"{operand.copy.atom.arch} or newer",
+                f"write arch: {operand.copy.atom.arch}",
+            )  # fmt: skip
+
+
+def storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
+    for operand in primary.operands:
+        pair = shared_collision(operand.shared)
+        if pair is not None:
+            first, second = (f"{operand.name.upper()}({x},{k})" for x, k in pair)
+            yield error(
+                spec, "shared-overlap", f"shared.{operand.name}",
+                f"each ({operand.x},k) of {operand.name.upper()}'s k-tile has its own word of a stage",
+                f"{first} and {second} share one", "offsets without repetition", write_default_of(operand),
+            )  # fmt: skip
+    widest = max(primary.operands, key=_excess)
+    key, fix = f"shared.{widest.name}", write_default_of(widest)
+    if _excess(widest) <= 0:
+        key, fix = "tiling.block", "use a smaller block tile"
+    yield from fits_block(spec, device, primary.shared_bytes // primary.stages, key, fix)
+
+
+def _excess(operand: Operand) -> int:
+    """Words of a stage beyond those of the planner's own layout."""
+    one = operand.shared.layout[:2]
+    return one.cosize - default_shared(one[0].size, one[1].size).cosize
+
+
+def write_default_of(operand: Operand) -> str:
+    """The edit that gives an operand the planner's own shared layout."""
+    x, k, _ = operand.shared.layout
+    return write_default(operand.name, x.size, k.size)
+
+
+def residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> Iterator[Finding]:
+    """Registers of a thread, and how many blocks an SM has room for."""
+    threads, blocks = primary.threads.threads, primary.schedule.min_blocks
+    live = f"{bounds.accumulators} accumulators, {bounds.fragments} of fragments, {bounds.staging} staged"
+    alone = register_cap(threads, 1, device)
+    if bounds.minimum > alone:
+        yield error(
+            spec, "registers", "tiling.block", "one thread's live values fit its registers",
+            f"{bounds.minimum}: {live}", f"{alone} for {threads} threads on {device.name}",
+            "use a smaller block tile, or other warps",
+        )  # fmt: skip
+        return
+    fit = resident_blocks(primary, bounds.minimum, device)
+    if blocks > fit > 0:
+        yield error(
+            spec, "min-blocks", "schedule.min_blocks", "min_blocks blocks fit on one multiprocessor",
+            f"{blocks} blocks of {threads} threads, {bounds.minimum} registers each, and {primary.shared_bytes} bytes "
+            "of shared memory", f"{fit} on {device.name}", f"write schedule.min_blocks: {fit}",
+        )  # fmt: skip
+    elif device.cc and bounds.minimum + ADDRESS_REGISTERS > bounds.cap:  # what ptxas needs says nothing about AMD
+        easy = resident_blocks(primary, bounds.minimum + ADDRESS_REGISTERS, device)
+        lower = 0 < easy < blocks
+        yield warning(
+            spec, "spills", "schedule.min_blocks" if lower else "tiling.block",
+            "beside a thread's live values, registers are left for addresses and cursors",
+            f"{bounds.cap - bounds.minimum} of {bounds.cap} ({live})", f"{ADDRESS_REGISTERS}, or it will spill",
+            f"write schedule.min_blocks: {easy}" if lower else "use a smaller block tile",
+        )  # fmt: skip

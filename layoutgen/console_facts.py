@@ -1,0 +1,97 @@
+"""How the command line shows a plan's facts: budgets as bars, accesses as a table, and what bounds its speed."""
+
+from __future__ import annotations
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from layoutgen.console import plain_table, print_table
+from layoutgen.facts import Facts
+
+BAR = 24  # characters
+
+
+def budget_table(found: Facts) -> Table:
+    """What a thread or a block takes, and how much of what there is that is."""
+    device, bounds, resident = found.device, found.registers, found.occupancy
+    table = plain_table("budget", "used", "part", ">of")
+    used = f"{bounds.minimum} to {bounds.cap}" if found.built is None else str(found.built)
+    needed = bounds.minimum if found.built is None else found.built
+    table.add_row(
+        "registers a thread", used, _bar(needed, device.registers_per_thread), f"{device.registers_per_thread}"
+    )
+    table.add_row(
+        "threads a block",
+        str(found.threads),
+        _bar(found.threads, device.max_threads_per_block),
+        f"{device.max_threads_per_block}",
+    )
+    table.add_row(
+        "shared memory a block", f"{found.shared.bytes:,} bytes, {found.shared.padding:,} of padding",
+        _bar(found.shared.bytes, device.shared_per_block), f"{device.shared_per_block:,}",
+    )  # fmt: skip
+    table.add_row(
+        "resident warps",
+        f"{resident.blocks} blocks of {resident.warps}, limited by {' and '.join(resident.limited_by)}",
+        _bar(resident.blocks * resident.warps, resident.max_warps), f"{resident.max_warps}",
+    )  # fmt: skip
+    return table
+
+
+def _bar(part: float, whole: float) -> Text:
+    filled = round(BAR * min(1.0, part / whole))
+    return Text("#" * filled + "." * (BAR - filled) + f" {part / whole:4.0%}")
+
+
+def access_table(found: Facts) -> Table:
+    """One row per access, with what each of its executions by a warp costs and would cost at best."""
+    table = plain_table(
+        "access",
+        "instruction",
+        ">a k-tile\nor block",
+        ">wavefronts\neach",
+        ">conflict\nfree",
+        ">sectors\neach",
+        ">at\nbest",
+    )
+    for each in found.accesses:
+        shared = [_ratio(each.wavefronts, each.requests), _ratio(each.conflict_free, each.requests)]
+        memory = [_ratio(each.sectors, each.requests), _ratio(each.ideal_sectors, each.requests)]
+        table.add_row(
+            each.name, f"{each.opcode} {each.bytes} B", f"{each.requests} a {each.per}",
+            *(shared if each.wavefronts else ["", ""]), *(memory if each.sectors else ["", ""]),
+        )  # fmt: skip
+    return table
+
+
+def _ratio(total: int, requests: int) -> str:
+    return f"{total / requests:.3g}" if requests else "-"
+
+
+def bound_lines(found: Facts) -> list[str]:
+    """What limits the speed, in sentences."""
+    clocks = ", ".join(f"{name} {value:.0f}" for name, value in found.bound.clocks.items())
+    intensity, device = found.intensity, found.device
+    lines = [
+        f"clocks of a k-tile on one SM: {clocks}",
+        f"ceiling {found.ceiling:.1f} of {device.fp32_tflops:.1f} TFLOP/s, set by {found.bound.limiter}",
+        f"FLOP a byte: block {intensity.block:.4g}, warp {intensity.warp:.4g}, thread {intensity.thread:.4g}; "
+        f"without L2 hits, memory feeds {found.roof:.1f} TFLOP/s",
+    ]
+    if found.problem is not None:
+        about, waves = found.problem, found.problem.waves
+        lines.append(
+            f"{' x '.join(map(str, about.extents))}: {waves.tiles} tiles in {waves.waves:.2f} waves of {waves.slots}, "
+            f"{waves.efficiency:.0%} of the places have a tile, {waves.useful:.0%} of what is computed is real; "
+            f"{about.raster.l2_hits:.0%} of the reads of A and B hit L2; variant {found.plan.variant}"
+        )
+    return lines
+
+
+def print_facts(found: Facts) -> None:
+    """A spec's facts, from its budgets to its ceiling."""
+    typer.echo(f"{found.plan.name}, variant {found.plan.variant}, on {found.device.name}")
+    print_table(budget_table(found))
+    print_table(access_table(found))
+    typer.echo("\n".join(bound_lines(found)) + "\n")
