@@ -24,7 +24,7 @@ LAYERS = [
     {"spec"},
     {"plan"},
     {"facts"},
-    {"check", "explain", "draw"},
+    {"check", "explain", "draw", "diff"},
     {"emit"},
     {"build"},
     {"sim"},

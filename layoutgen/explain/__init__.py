@@ -1,4 +1,4 @@
-"""Spec and Plan -> in about a page, how the tiling is composed, with the call that makes each layout, and who owns what.
+"""Spec and Plan -> a page: how the tiling is composed, with the call that makes each layout, and who owns what.
 
 The plan's layouts are shown as they are; the calls restate how the planner made them, and tests evaluate every one.
 """
@@ -23,7 +23,7 @@ LEGEND = Section(
         Text(
             "(4,4):(1,16) takes (i,j), or the index i + 4j, to i + 16j. composition(A, B) is A after B; "
             "complement(V, n): where copies of V start to fill 0 .. n-1; right_inverse(L): the index at which L has a "
-            "value. --steps derives each call."
+            "value. --steps derives each call. A word is 4 bytes, a sector 32; (m0,n0,k0): the tile's first."
         ),
     ),
 )

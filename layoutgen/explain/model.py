@@ -73,7 +73,7 @@ class Section:
 
     def lines(self, *, derive: bool = False) -> Iterator[str]:
         """The section as it is read; derive: each call with its derivation beneath."""
-        yield self.title
+        yield from wrap(self.title, WIDTH, subsequent_indent=INDENT)
         for kind, entries in groupby(self.entries, type):
             for entry in [list(entries)] if kind is Step and not derive else ([each] for each in entries):
                 for line in _shown(entry):

@@ -28,7 +28,7 @@ def operand_section(plan: Plan, operand: Operand) -> Section:
     where = {None: "any strides", "k": "contiguous in k"}.get(operand.contiguous, f"contiguous in {operand.x}")
     title = (
         f"{upper}({operand.x},k), {where}; shared: {plural(plan.stages, 'stage')} of {x} x {block_k}, "
-        f"{operand.shared.bytes:,} bytes from word {first_word(plan, operand)}, {_padding(operand)}"
+        f"{operand.shared.bytes:,} bytes at word {first_word(plan, operand)}, {_padding(operand)}"
     )
     return Section(title, tuple(entries))
 
@@ -37,7 +37,7 @@ def how_copied(operand: Operand) -> str:
     """The accesses of one k-tile, in words."""
     copy, itemsize = operand.copy, ITEMSIZE[operand.dtype]
     elements = copy.element_x.size * copy.element_k.size
-    who = f"{copy.participants} threads x {plural(elements, 'element')}"
+    who = f"{copy.participants} threads x {plural(elements, 'element')} (i,j)"
     reads, writes = elements // copy.read_vector, elements // copy.write_vector
     if copy.atom.through_registers:
         return (
@@ -106,7 +106,7 @@ def _copy(operand: Operand) -> list[Step]:
         step("j -> k", _elements(storage_k.size, copy.values[1], count_k), "element_k"),
         step("thread -> word", f"composition(make_layout({base_x}, {base_k}), {place})", "write.base"),
         step(
-            f"step -> {_unit(copy.write_vector)}", f"make_layout({steps})", "write.steps",
+            f"+ step -> {_unit(copy.write_vector)}", f"make_layout({steps})", "write.steps",
             modes=("i", "j", "stage"),
         ),
     ]  # fmt: skip
@@ -136,7 +136,7 @@ def _fragment(plan: Plan, operand: Operand) -> list[Step]:
             named(load.base, "lane", "warp"), f"as thread -> {operand.x}" if same else "", f"{name}.fragment.load.base",
         ),
         Step(
-            f"step -> {_unit(width)}", f"make_layout({modes})", named(load.steps, "load", "k", "stage"), "",
+            f"+ step -> {_unit(width)}", f"make_layout({modes})", named(load.steps, "load", "k", "stage"), "",
             f"{name}.fragment.load.steps",
         ),
     ]  # fmt: skip

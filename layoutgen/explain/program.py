@@ -54,9 +54,10 @@ def _raster(plan: Plan) -> str:
     group = schedule.group
     blocks = sorted({0, 1, group, group * SAMPLE_TILES} & set(range(len(ranges))))
     tiles = [f"{block} ({ranges[block].m // block_m},{ranges[block].n // block_n})" for block in blocks]
+    along = schedule.raster.replace("_", " ")
     return (
-        f"Raster {schedule.raster.replace('_', ' ')}, groups of {plural(group, 'tile')}: of {SAMPLE_TILES} x {SAMPLE_TILES} "
-        f"tiles, block {', '.join(tiles)}."
+        f"Raster {along}, groups of {plural(group, 'tile')}: of {SAMPLE_TILES} x {SAMPLE_TILES} tiles, block "
+        f"{', '.join(tiles)}."
     )
 
 

@@ -9,7 +9,7 @@ from layoutgen.errors import LayoutgenError
 from layoutgen.explain.model import Entry, Section, Step, Text
 from layoutgen.explain.words import call, coalesced, is_identity, layout_at, plural, runs, shortened
 from layoutgen.plan.model import Plan
-from layoutgen.plan.tile import warp_tile
+from layoutgen.plan.tile import numbers, warp_tile
 from layoutgen.spec import Spec
 
 TITLE = "The tile of C: block -> warps -> warp tile -> lanes -> values"
@@ -20,7 +20,7 @@ class _Stop(Exception):
 
 
 class _Levels:
-    """The steps so far. Each call is evaluated as it is written down; where it gives a layout of the plan, that is shown."""
+    """The steps so far, each evaluated as it is written down; where it makes a layout of the plan, that is shown."""
 
     def __init__(self, plan: Plan | None) -> None:
         self.plan = plan
@@ -71,6 +71,9 @@ def _mode(levels: _Levels, spec: Spec, mode: int) -> tuple[Layout, Layout]:
     warps, lanes = spec.tiling.warps[mode].size, spec.tiling.lanes[mode].size
 
     levels.entries.append(Text(_intent(x, extent, tile, values)))
+    for name, inner, outer, around in (("W", tile, "block", extent), ("V", values, "warp tile", tile.size)):
+        if max(inner.cosize, inner.size) > around:
+            raise _Stop(f"{name} has {inner.size} positions up to {inner.cosize - 1}, the {outer} {around}")
     repeat = coalesced(f"complement({tile}, {extent})")
     warp, warp_left = _share(levels, f"warps in {x}", repeat, warps, f"tile.warp_mode.{mode}", "W", lambda each: each)
 
@@ -104,7 +107,7 @@ def _share(
     if rest.size == count:
         chain = [(repeat, where)]
     else:
-        chain = [(repeat, where), (f"composition({rest}, {count}:1)", f"the first {count} of these")]
+        chain = [(repeat, where), (f"composition({rest}, {count}:1)", f"the first {count} of these are theirs")]
     taken = call(chain[-1][0])
     if through(str(taken)) != str(taken):
         chain.append((coalesced(through(str(taken))), "the same in the block's coordinates"))
@@ -124,8 +127,11 @@ def _threads(levels: _Levels, spec: Spec, modes: list[tuple[Layout, Layout]]) ->
         Text(f"thread = lane + {spec.tiling.lanes.size} warp. The spec numbers places; right_inverse leads back:")
     )
     lanes, warps = spec.tiling.lanes, spec.tiling.warps
-    of_lane = levels.make("lane -> place", f"right_inverse({lanes})")
-    of_warp = levels.make("warp -> place", f"right_inverse({warps})")
+    for ids, noun in ((lanes, "lane"), (warps, "warp")):
+        if not numbers(ids, ids.size):
+            raise _Stop(f"{ids} does not give each place a {noun} of its own")
+    of_lane = levels.make("lane -> place", f"right_inverse({lanes})", f"lane_m + {lanes[0].size} lane_n")
+    of_warp = levels.make("warp -> place", f"right_inverse({warps})", f"warp_m + {warps[0].size} warp_n")
     for mode, x in enumerate("mn"):
         parts = []
         for ids, positions, inverse, noun in (

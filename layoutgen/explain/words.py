@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layoutgen.algebra import Layout, coalesce, evaluate
+from layoutgen.errors import LayoutError
 from layoutgen.plan.model import Plan
 
 MOST_LISTED = 5
 
 
 def call(expression: str) -> Layout:
-    """The layout that an expression of the algebra gives. Raises LayoutError where it gives none."""
-    value = evaluate(expression)
+    """The layout that an expression of the algebra gives. Raises LayoutError, which names the call, if there is none."""
+    try:
+        value = evaluate(expression)
+    except LayoutError as error:
+        raise LayoutError(f"{expression} has no result, for {error.rule}") from error
     assert isinstance(value, Layout)  # the expressions here are ours, and all make layouts
     return value
 
@@ -25,9 +29,9 @@ def coalesced(expression: str) -> str:
 
 def as_vectors(expression: str, width: int) -> str:
     """Steps in elements -> the call that makes them steps of whole accesses; as the planner's in_vectors."""
-    return expression if width == 1 and coalesced(expression) == expression else (
-        coalesced(f"upcast({coalesced(expression)}, {width})")
-    )  # fmt: skip
+    if width == 1:
+        return coalesced(expression)
+    return coalesced(f"upcast({coalesced(expression)}, {width})")
 
 
 def is_identity(layout: Layout) -> bool:

@@ -3,7 +3,7 @@
 Everything here is evaluated from the layouts that the emitted kernel carries, once; no reader computes any of it again.
 """
 
-from layoutgen.facts.accesses import static_accesses
+from layoutgen.facts.accesses import static_accesses, turn_accesses
 from layoutgen.facts.coverage import Coverage, cover_c, cover_copy, shared_collision
 from layoutgen.facts.ownership import (
     BANKS,
@@ -45,4 +45,5 @@ __all__ = [
     "shared_collision",
     "shared_words",
     "static_accesses",
+    "turn_accesses",
 ]
