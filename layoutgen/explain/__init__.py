@@ -23,7 +23,7 @@ LEGEND = Section(
         Text(
             "(4,4):(1,16) takes (i,j), or the index i + 4j, to i + 16j. composition(A, B) is A after B; "
             "complement(V, n): where copies of V start to fill 0 .. n-1; right_inverse(L): the index at which L has a "
-            "value. --steps derives each call. A word is 4 bytes, a sector 32; (m0,n0,k0): the tile's first."
+            "value. --steps derives each call. A word is 4 bytes, a sector 32."
         ),
     ),
 )

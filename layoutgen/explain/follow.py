@@ -174,7 +174,7 @@ def _told(plan: Plan, operand: Operand, source: Source) -> list[Entry]:
             f"{operand.fragment.vectors} ({load.bytes} bytes, {operand.x} {runs(source.loaded)})."
         ),
         Rows(tuple(rows)),
-        Text(f"from {upper}[{operand.x}0+{x},k0+k] {_how(operand, source)}; {_sectors(operand, source)}."),
+        Text(f"{upper}[{operand.x}0+{x},k0+k] {_how(operand, source)}; {_sectors(operand, source)}."),
     ]
 
 
@@ -186,8 +186,8 @@ def _how(operand: Operand, source: Source) -> str:
     def together(access: tuple[tuple[int, int], ...]) -> str:
         return f" ({along} {runs([at[place] for at in access])})" if len(access) > 1 else ""
 
-    js = runs([j for _, j in source.element])
-    which = f"element ({source.element[0][0]},j), j {js}"
+    i, js = source.element[0][0], runs([j for _, j in source.element])
+    which = f"element ({i},{js})" if js.isdigit() else f"element ({i},j), j {js}"
     if copy.atom.through_registers:
         read, write = together(source.read[0]), together(source.write[0])
         read = f"ld.global of {copy.read_vector * itemsize} bytes{read}"
@@ -197,7 +197,7 @@ def _how(operand: Operand, source: Source) -> str:
 
 def _sectors(operand: Operand, source: Source) -> str:
     if operand.contiguous is None:
-        return "its sectors depend on the strides"
+        return "sector by its strides"
     if operand.contiguous == "k":
         spans = list(dict.fromkeys(runs([k for _, k in each]) for each in source.sector))
         shown = ", ".join(spans if len(spans) <= 4 else [*spans[:2], "..", spans[-1]])

@@ -42,8 +42,11 @@ class Step:
     of: str | None = None
 
     def derivation(self) -> list[str]:
-        """How the call reaches its result, line by line."""
-        return [] if self.call is None else eval_command(self.call, explain=True).splitlines()
+        """How the call reaches its result, line by line; nothing for a call that only puts its arguments together."""
+        if self.call is None:
+            return []
+        told = eval_command(self.call, explain=True).split("\n\n")[:-1]  # the last is the result once more
+        return [line for each in told if each.count("\n") > 1 for line in each.splitlines()]
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "result": str(self.result), "derivation": self.derivation()}

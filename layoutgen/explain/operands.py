@@ -40,11 +40,9 @@ def how_copied(operand: Operand) -> str:
     who = f"{copy.participants} threads x {plural(elements, 'element')} (i,j)"
     reads, writes = elements // copy.read_vector, elements // copy.write_vector
     if copy.atom.through_registers:
-        return (
-            f"{who} through registers: {reads} ld.global of {copy.read_vector * itemsize} bytes, "
-            f"{writes} st.shared of {copy.write.bytes} bytes"
-        )
-    return f"{who} by {writes} cp.async of {copy.write.bytes} bytes, without registers"
+        read = f"{reads} ld.global of {copy.read_vector * itemsize} bytes"
+        return f"{who}: {read}, then {writes} st.shared of {copy.write.bytes} bytes"
+    return f"{who} by {writes} cp.async of {copy.write.bytes} bytes"
 
 
 def _unit(width: int) -> str:

@@ -78,7 +78,10 @@ def _mode(levels: _Levels, spec: Spec, mode: int) -> tuple[Layout, Layout]:
     warp, warp_left = _share(levels, f"warps in {x}", repeat, warps, f"tile.warp_mode.{mode}", "W", lambda each: each)
 
     repeat = coalesced(f"complement({values}, {tile.size})")
-    through: Callable[[str], str] = (lambda each: each) if is_identity(tile) else lambda e: f"composition({tile}, {e})"
+
+    def through(expression: str) -> str:
+        return coalesced(expression if is_identity(tile) else f"composition({tile}, {expression})")
+
     lane, lane_left = _share(levels, f"lanes in {x}", repeat, lanes, f"tile.lane_mode.{mode}", "V", through)
 
     parts = [str(call(through(str(values)))), *filter(None, (lane_left, warp_left))]
@@ -104,15 +107,13 @@ def _share(
     if rest.size % count:
         levels.make(label, repeat, where)
         raise _Stop(f"{count} {label} do not divide these {rest.size} places")
-    if rest.size == count:
-        chain = [(repeat, where)]
-    else:
-        chain = [(repeat, where), (f"composition({rest}, {count}:1)", f"the first {count} of these are theirs")]
-    taken = call(chain[-1][0])
-    if through(str(taken)) != str(taken):
-        chain.append((coalesced(through(str(taken))), "the same in the block's coordinates"))
-    elif coalesced(str(taken)) != str(taken):
-        chain.append((f"coalesce({taken})", ""))
+    first = f"composition({rest}, {count}:1)"
+    chain = [(repeat, where)]
+    if str(call(first)) != str(rest):
+        chain.append((first, f"the first {count} of these are theirs" if count < rest.size else ""))
+    taken = through(str(call(first)))
+    if taken != str(call(first)):
+        chain.append((taken, "the same in the block's coordinates"))
     result = levels.chain(label, chain, of)
     if rest.size == count:
         return result, None
@@ -123,15 +124,18 @@ def _share(
 
 def _threads(levels: _Levels, spec: Spec, modes: list[tuple[Layout, Layout]]) -> None:
     """thread -> (m, n), from where lanes and warps stand and how they are numbered."""
-    levels.entries.append(
-        Text(f"thread = lane + {spec.tiling.lanes.size} warp. The spec numbers places; right_inverse leads back:")
-    )
     lanes, warps = spec.tiling.lanes, spec.tiling.warps
     for ids, noun in ((lanes, "lane"), (warps, "warp")):
         if not numbers(ids, ids.size):
             raise _Stop(f"{ids} does not give each place a {noun} of its own")
-    of_lane = levels.make("lane -> place", f"right_inverse({lanes})", f"lane_m + {lanes[0].size} lane_n")
-    of_warp = levels.make("warp -> place", f"right_inverse({warps})", f"warp_m + {warps[0].size} warp_n")
+    levels.entries.append(
+        Text(
+            f"thread = lane + {lanes.size} warp: number -> place (lane_m + {lanes[0].size} lane_n, warp_m + "
+            f"{warps[0].size} warp_n) -> m and n."
+        )
+    )
+    of_lane = levels.make("lane -> place", f"right_inverse({lanes})")
+    of_warp = levels.make("warp -> place", f"right_inverse({warps})")
     for mode, x in enumerate("mn"):
         parts = []
         for ids, positions, inverse, noun in (

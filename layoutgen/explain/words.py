@@ -12,7 +12,7 @@ MOST_LISTED = 5
 
 
 def call(expression: str) -> Layout:
-    """The layout that an expression of the algebra gives. Raises LayoutError, which names the call, if there is none."""
+    """The layout that an expression gives. Raises LayoutError, which names the call, if it gives none."""
     try:
         value = evaluate(expression)
     except LayoutError as error:
