@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from layoutgen import paths, report
+from layoutgen.algebra import Layout
 from layoutgen.diff import Change, Difference, Side, diff
 from layoutgen.plan import plan
 from layoutgen.plan.model import Advance, LoadFragment, Program
@@ -78,21 +79,19 @@ def test_every_value_of_a_plan_is_compared() -> None:
     """Whichever field of a plan changes, one change is found; and the label names the operand's own mode."""
     spec = Draft().spec()
     each = plan(spec)[0]
-    other = each.b.copy.element_x
+    assert each.a.copy.vector_mode == "k" and each.order.outer == "m" and each.epilogue.vector == 4
     changes: list[tuple[Any, str]] = [
         (replace(each, schedule=replace(each.schedule, group=3)), "schedule.group"),
         (replace(each, order=replace(each.order, outer="n")), "FFMA order, outer"),
         (replace(each, epilogue=replace(each.epilogue, vector=1)), "epilogue.vector"),
         (replace(each, arch="sm_90"), "arch"),
         (replace(each, cost=7), "cost"),
-        (replace(each, b=replace(each.b, copy=replace(each.b.copy, element_x=other[0]))), "i -> n"),
+        (replace(each, b=replace(each.b, copy=replace(each.b.copy, element_x=Layout(2, 7)))), "i -> n"),
         (replace(each, a=replace(each.a, copy=replace(each.a.copy, vector_mode="x"))), "accesses run along"),
         (replace(each, requirements=replace(each.requirements, c=each.requirements.a)), "requirements.c.contiguous"),
     ]
     for changed_plan, what in changes:
         apart = diff(Side(spec, (each,), {}), Side(spec, (changed_plan,), {}))
-        if changed_plan == each:
-            continue
         assert not apart.same and what in [change.what for change in apart.plan], what
         assert apart.variants == (each.variant,)
 
@@ -144,11 +143,8 @@ def test_facts_of_two_specs_are_those_of_their_reports() -> None:
     said = changed(found(one, two).facts)
     reports = [report.check_spec(each.spec()).to_json() for each in (one, two)]
     assert said["shared_bytes"] == tuple(f"{each['shared_bytes']:,}" for each in reports)
-    loads_each = [
-        len(p.operands) and sum(o.fragment.vectors for o in p.operands)
-        for p in (plan(one.spec())[0], plan(two.spec())[0])
-    ]
-    assert said["each k-tile.ld.shared.16B"] == (str(8 * loads_each[0]), str(4 * loads_each[1]))
+    each_k = sum(operand.fragment.vectors for operand in plan(one.spec())[0].operands)
+    assert said["each k-tile.ld.shared.16B"] == (str(8 * each_k), str(4 * each_k))
 
 
 def test_a_side_that_does_not_compose_is_compared_by_its_spec_and_facts() -> None:

@@ -193,13 +193,13 @@ def test_a_thread_is_followed_through_its_loads_and_copies() -> None:
         for operand, xs in zip(each.operands, (data["m"], data["n"]), strict=True):
             word, told = words(text, operand.name), data[operand.name]
             start = {"a": 0, "b": each.a.shared.bytes // 4}[operand.name]
-            assert [x for load in told["loads"] for x in load["x"]] == xs
-            for v, load in enumerate(told["loads"]):
+            assert [x for each_load in told["loads"] for x in each_load["x"]] == xs
+            for v, one in enumerate(told["loads"]):
                 base = operand.fragment.load.base(thread)
                 for stage in range(each.stages):
                     steps = [operand.fragment.load.steps(v, k, stage) for k in range(text.block[2])]
-                    assert load["word"][stage] == [base + operand.fragment.vector * step for step in steps]
-                    assert load["bank"][stage] == [(start + at_word) % 32 for at_word in load["word"][stage]]
+                    assert one["word"][stage] == [base + operand.fragment.vector * step for step in steps]
+                    assert one["bank"][stage] == [(start + at_word) % 32 for at_word in one["word"][stage]]
             copy = operand.copy
             if thread >= copy.participants:
                 assert told["copies"] == []
