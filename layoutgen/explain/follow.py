@@ -10,10 +10,13 @@ from layoutgen.errors import RequestError
 from layoutgen.explain.model import Entry, Rows, Section, Text
 from layoutgen.explain.words import runs
 from layoutgen.facts import (
+    BANKS,
+    NOBODY,
     SECTOR_BYTES,
     c_owners,
     copy_owners,
     copy_piece,
+    first_word,
     fragment_piece,
     shared_banks,
     shared_words,
@@ -32,8 +35,9 @@ class Source:
     x: m or n in the block tile. register: the thread's value of x, as of tCrA and tCrB. load, position: which shared
     load of each k brings it, and its place in that. loaded: the x that come with it.
     word, bank: [stage][k], in words of the operand's shared memory, and banks of the block's.
-    copier, element: [k], the thread that copies it and which of its elements (i, j). read, write: [k], the coordinates
-    (x, k) that one access of its copy loads from global, and stores to shared, memory along with it.
+    copier, element: [k], the thread that copies it and which of its elements (i, j); NOBODY where a copy that check
+    refuses leaves it out. read, write: [k], the coordinates (x, k) that one access of its copy loads from global, and
+    stores to shared, memory along with it.
     sector: [k], what shares its 32-byte sector of global memory, where sectors start with the tile; empty where strides
     are free.
     """
@@ -120,6 +124,8 @@ def _source(plan: Plan, operand: Operand, x: int, value: int) -> Source:
 
 def _access(operand: Operand, thread: int, at: tuple[int, int], side: str) -> tuple[tuple[int, int], ...]:
     """The (x, k) of the access that moves a thread's element (i, j)."""
+    if thread == NOBODY:
+        return ()
     copy = operand.copy
     piece = copy_piece(copy, at, "read" if side == "read" else "write")
     along_x = copy.vector_mode == "x"
@@ -167,7 +173,7 @@ def _told(plan: Plan, operand: Operand, source: Source) -> list[Entry]:
     load, word = operand.fragment.load, operand.shared.layout[0](x)
     rows = [("k", tuple(map(str, range(len(source.copier)))), "")]
     rows += [(f"bank, stage {s}", tuple(map(str, banks)), "") for s, banks in enumerate(source.bank)]
-    rows.append(("copied by thread", tuple(map(str, source.copier)), ""))
+    rows.append(("copied by thread", tuple("-" if t == NOBODY else str(t) for t in source.copier), ""))
     return [
         Text(
             f"{upper}({x},k): word {word} + {steps} -> register {source.register}, by load {source.load + 1} of "
@@ -186,13 +192,16 @@ def _how(operand: Operand, source: Source) -> str:
     def together(access: tuple[tuple[int, int], ...]) -> str:
         return f" ({along} {runs([at[place] for at in access])})" if len(access) > 1 else ""
 
-    i, js = source.element[0][0], runs([j for _, j in source.element])
+    copied = [k for k, thread in enumerate(source.copier) if thread != NOBODY]
+    if not copied:
+        return "is copied by nobody"
+    i, js = source.element[copied[0]][0], runs([source.element[k][1] for k in copied])
     which = f"element ({i},{js})" if js.isdigit() else f"element ({i},j), j {js}"
     if copy.atom.through_registers:
-        read, write = together(source.read[0]), together(source.write[0])
+        read, write = together(source.read[copied[0]]), together(source.write[copied[0]])
         read = f"ld.global of {copy.read_vector * itemsize} bytes{read}"
         return f"by {read}, st.shared of {copy.write.bytes}{write}, {which}"
-    return f"by cp.async of {copy.write.bytes} bytes{together(source.write[0])}, {which}"
+    return f"by cp.async of {copy.write.bytes} bytes{together(source.write[copied[0]])}, {which}"
 
 
 def _sectors(operand: Operand, source: Source) -> str:
@@ -254,9 +263,8 @@ def _copies(plan: Plan, operand: Operand, thread: int) -> list[dict[str, Any]]:
         for i in range(count_i):
             at = (i * step, j) if copy.vector_mode == "x" else (i, j * step)
             moved = _access(operand, thread, at, "write")
-            x, k = moved[0]
-            words = [int(shared_words(operand.shared, stage)[x, k]) for stage in range(plan.stages)]
-            banks = [int(shared_banks(plan, operand, stage)[x, k]) for stage in range(plan.stages)]
+            words = [copy.write.base(thread) + step * copy.write.steps(i, j, stage) for stage in range(plan.stages)]
+            banks = [(first_word(plan, operand) + word) % BANKS for word in words]
             found.append({"access": [i, j], "elements": [list(each) for each in moved], "word": words, "bank": banks})
     return found
 

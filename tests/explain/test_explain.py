@@ -15,13 +15,14 @@ from layoutgen import paths
 from layoutgen.algebra import Layout, evaluate
 from layoutgen.algebra.explain import EXPLAINED
 from layoutgen.check import check
-from layoutgen.errors import PlanError, RequestError
+from layoutgen.errors import PlanError, RequestError, SpecError
 from layoutgen.explain import Explanation, Source, Step, explain
-from layoutgen.facts import cover_copy
+from layoutgen.facts import NOBODY, cover_copy
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan, plan
 from layoutgen.plan.model import LoadFragment, Mma, Operand, Program
 from layoutgen.spec import Spec, load
+from tests.check.mutate import mutate
 from tests.plan.drafts import Draft, draft, drafts
 from tests.plan.naive import owned, words
 
@@ -356,3 +357,38 @@ def test_a_whole_tile_that_covers_badly_is_told_to_its_end() -> None:
     told = explain(spec, report.plans, findings=tuple(map(str, report.findings)), legal=report.legal)
     assert report.legal == bool(told.variant)
     assert any(step.label == "thread -> n" for step in told.steps)
+
+
+def test_a_copy_that_check_refuses_leaves_elements_to_nobody() -> None:
+    """Two k of three: values that do not repeat to the tile."""
+    spec = Draft(block=(64, 64, 3), copy_a='{atom: cp.async, threads: "(64,1):(1,64)", values: [1, 2]}').spec()
+    report = check(spec, DEVICES["h200"])
+    assert [f.rule for f in report.findings if f.severity == "error"] == ["coverage-a"]
+    copy = report.plans[0].a.copy
+    told = explain(spec, report.plans, thread=0, legal=False)
+    found, page = told.followed["coordinate"]["a"], str(told)
+    mine = {copy.thread_k(t) + copy.element_k(j) for t in range(copy.participants) for j in range(copy.element_k.size)}
+    for k in range(3):
+        assert (found["copier"][k] == NOBODY) == (k not in mine)
+        assert (found["write"][k] == ()) == (k not in mine)
+    assert NOBODY in found["copier"] or max(mine) > 2
+    words_moved = [access["word"][0] for access in told.followed["thread"]["a"]["copies"]]
+    assert words_moved[0] == copy.write.base(0) and "Copies of each k-tile of A" in page
+
+
+def test_whatever_loads_is_told() -> None:
+    """Mutants of random specs: each is told, with a call for each layout, or is told why not."""
+    told = 0
+    for seed in range(400, 480):
+        choose = Random(seed).choice
+        try:
+            spec = mutate(choose, draft(choose)).spec()
+        except SpecError:
+            continue
+        report = check(spec, DEVICES["h200"])
+        findings = tuple(map(str, report.findings))
+        page = explain(spec, report.plans, thread=0 if report.plans else None, findings=findings, legal=report.legal)
+        assert all(finding in str(page) for finding in findings)
+        assert all(evaluate(step.call or str(step.result)) == step.result for step in page.steps)
+        told += 1
+    assert told > 60
