@@ -171,9 +171,9 @@ def _told(plan: Plan, operand: Operand, source: Source) -> list[Entry]:
     upper, x = operand.name.upper(), source.x
     steps = named(make_layout(*operand.shared.layout[1:]), "k", "stage")
     load, word = operand.fragment.load, operand.shared.layout[0](x)
-    rows = [("k", tuple(map(str, range(len(source.copier)))), "")]
-    rows += [(f"bank, stage {s}", tuple(map(str, banks)), "") for s, banks in enumerate(source.bank)]
-    rows.append(("copied by thread", tuple("-" if t == NOBODY else str(t) for t in source.copier), ""))
+    rows = [("k", tuple(map(str, range(len(source.copier)))))]
+    rows += [(f"bank, stage {s}", tuple(map(str, banks))) for s, banks in enumerate(source.bank)]
+    rows.append(("copied by thread", tuple("-" if t == NOBODY else str(t) for t in source.copier)))
     return [
         Text(
             f"{upper}({x},k): word {word} + {steps} -> register {source.register}, by load {source.load + 1} of "
@@ -275,9 +275,9 @@ def _loads_told(operand: Operand, loads: list[dict[str, Any]]) -> list[Entry]:
         Text(f"Fragment of {upper}, each k: {len(loads)} ld.shared of {operand.fragment.load.bytes} bytes; + {steps}:"),
         Rows(
             (
-                (operand.x, tuple(runs(load["x"]) for load in loads), ""),
-                ("word at k 0, stage 0", tuple(str(load["word"][0][0]) for load in loads), ""),
-                ("bank", tuple(str(load["bank"][0][0]) for load in loads), ""),
+                (operand.x, tuple(runs(load["x"]) for load in loads)),
+                ("word at k 0, stage 0", tuple(str(load["word"][0][0]) for load in loads)),
+                ("bank", tuple(str(load["bank"][0][0]) for load in loads)),
             )
         ),
     ]
@@ -297,10 +297,10 @@ def _copies_told(operand: Operand, copies: list[dict[str, Any]]) -> list[Entry]:
         Text(f"Copies of each k-tile of {upper}: {kind}."),
         Rows(
             (
-                (operand.x, tuple(runs([x for x, _ in each["elements"]]) for each in copies), ""),
-                ("k", tuple(runs([k for _, k in each["elements"]]) for each in copies), ""),
-                ("word in stage 0", tuple(str(each["word"][0]) for each in copies), ""),
-                ("bank", tuple(str(each["bank"][0]) for each in copies), ""),
+                (operand.x, tuple(runs([x for x, _ in each["elements"]]) for each in copies)),
+                ("k", tuple(runs([k for _, k in each["elements"]]) for each in copies)),
+                ("word in stage 0", tuple(str(each["word"][0]) for each in copies)),
+                ("bank", tuple(str(each["bank"][0]) for each in copies)),
             )
         ),
     ]

@@ -54,12 +54,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A small table: a name for each row, its cells (flush right, as wide as the widest), and what they are."""
+    """A small table: a name for each row, and its cells, flush right and as wide as the widest."""
 
-    rows: tuple[tuple[str, tuple[str, ...], str], ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {"rows": [{"name": name, "cells": list(cells), "says": says} for name, cells, says in self.rows]}
+        return {"rows": [{"name": name, "cells": list(cells)} for name, cells in self.rows]}
 
 
 Entry = Text | Step | Rows
@@ -133,13 +133,13 @@ def _call_lines(label: str, call: str, width: int) -> list[str]:
 
 
 def _rows(table: Rows) -> Iterator[str]:
-    left = max(len(name) for name, *_ in table.rows) + 2
-    cell = max(len(cell) for _, cells, _ in table.rows for cell in cells)
+    """What does not fit a line is cut short: ..; it is all in to_json."""
+    left = max(len(name) for name, _ in table.rows) + 2
+    cell = max(len(cell) for _, cells in table.rows for cell in cells)
     fit = max(1, (WIDTH - len(INDENT) - left) // (cell + 1))
-    for name, cells, says in table.rows:
+    for name, cells in table.rows:
         shown = cells if len(cells) <= fit else (*cells[: fit - 1], "..")
-        line = f"{name:<{left}}" + " ".join(f"{each:>{cell}}" for each in shown)
-        yield line if len(line) + len(says) + 4 > WIDTH else f"{line}  {says}".rstrip()
+        yield f"{name:<{left}}" + " ".join(f"{each:>{cell}}" for each in shown)
 
 
 @dataclass(frozen=True, slots=True)

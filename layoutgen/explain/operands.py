@@ -21,7 +21,7 @@ def operand_section(plan: Plan, operand: Operand) -> Section:
         *_copy(operand),
         Text(
             f"Fragment: for each k, a thread's {values} {operand.x} in {fragment.vectors} ld.shared of "
-            f"{fragment.load.bytes} bytes, into one of {plural(fragment.slots, 'register slot')}."
+            f"{fragment.load.bytes} bytes; {plural(fragment.slots, 'register slot')}."
         ),
         *_fragment(plan, operand),
     ]

@@ -95,7 +95,7 @@ def _mode(levels: _Levels, spec: Spec, mode: int) -> tuple[Layout, Layout]:
 
 
 def _intent(x: str, extent: int, tile: Layout, values: Layout) -> str:
-    return f"{x}, {extent} of it: a warp takes the tile W = {tile}, and a thread's values in W are V = {values}."
+    return f"{x}, 0 .. {extent - 1}: a warp takes the tile W = {tile}; in W, a thread's values are V = {values}."
 
 
 def _share(

@@ -359,21 +359,30 @@ def test_a_whole_tile_that_covers_badly_is_told_to_its_end() -> None:
     assert any(step.label == "thread -> n" for step in told.steps)
 
 
-def test_a_copy_that_check_refuses_leaves_elements_to_nobody() -> None:
-    """Two k of three: values that do not repeat to the tile."""
+def test_a_copy_that_leaves_the_tile_is_followed_where_it_goes() -> None:
+    """Runs of 2 k do not repeat to 3: thread 0 copies A(0,3), and its words are still those of its accesses."""
     spec = Draft(block=(64, 64, 3), copy_a='{atom: cp.async, threads: "(64,1):(1,64)", values: [1, 2]}').spec()
     report = check(spec, DEVICES["h200"])
     assert [f.rule for f in report.findings if f.severity == "error"] == ["coverage-a"]
-    copy = report.plans[0].a.copy
-    told = explain(spec, report.plans, thread=0, legal=False)
-    found, page = told.followed["coordinate"]["a"], str(told)
-    mine = {copy.thread_k(t) + copy.element_k(j) for t in range(copy.participants) for j in range(copy.element_k.size)}
-    for k in range(3):
-        assert (found["copier"][k] == NOBODY) == (k not in mine)
-        assert (found["write"][k] == ()) == (k not in mine)
-    assert NOBODY in found["copier"] or max(mine) > 2
-    words_moved = [access["word"][0] for access in told.followed["thread"]["a"]["copies"]]
-    assert words_moved[0] == copy.write.base(0) and "Copies of each k-tile of A" in page
+    told = explain(spec, report.plans, thread=0, legal=False).followed["thread"]["a"]["copies"]
+    assert [access["elements"] for access in told] == [[[0, k]] for k in range(4)]
+    assert [access["word"][0] for access in told] == [68 * k for k in range(4)]
+
+
+def test_what_nobody_copies_is_said_to_be_nobodys() -> None:
+    spec = Draft().spec()
+    each = plan(spec)[0]
+    copy = each.b.copy
+    nowhere = Layout(copy.participants, 0)
+    for missing, left in (({"thread_k": nowhere, "element_k": Layout(1, 0)}, {0}), ({"thread_x": nowhere}, set())):
+        holes = replace(each, b=replace(each.b, copy=replace(copy, **missing)))
+        told = explain(spec, [holes], thread=0)
+        source = told.followed["coordinate"]["b"]
+        assert {k for k, thread in enumerate(source["copier"]) if thread != NOBODY} == left
+        assert {k for k, access in enumerate(source["write"]) if access} == left
+        assert ("is copied by nobody" in str(told)) == (not left)
+        page = [line for line in str(told).splitlines() if "copied by thread" in line]
+        assert page[1].split()[-7:] == ["-"] * 7
 
 
 def test_whatever_loads_is_told() -> None:
