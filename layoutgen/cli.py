@@ -172,9 +172,10 @@ def explain(
     device: DeviceName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Tell how a tiling is composed, who owns an element of C and where its operands come from.
+    """Tell how a tiling is composed and who owns what.
 
-    An illegal spec is told as far as it composes, then what check finds.
+    Level by level, with the call of the layout algebra that makes each layout; then one element of C: which thread owns
+    it and where its operands come from. An illegal spec is told as far as it composes, then what check finds.
     """
     from layoutgen import console, report
 
@@ -202,8 +203,9 @@ def diff(
     device: DeviceName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Show what differs between two tilings: keys, layouts by level, facts.
+    """Show what differs between two tilings.
 
+    Keys of the specs, layouts by level, and facts.
     Exit codes are those of diff: 0 the same tiling, whatever it is called and however it is written; 1 they differ;
     2 trouble.
     """

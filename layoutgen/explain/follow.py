@@ -299,7 +299,7 @@ def _copies_told(operand: Operand, copies: list[dict[str, Any]]) -> list[Entry]:
             (
                 (operand.x, tuple(runs([x for x, _ in each["elements"]]) for each in copies)),
                 ("k", tuple(runs([k for _, k in each["elements"]]) for each in copies)),
-                ("word in stage 0", tuple(str(each["word"][0]) for each in copies)),
+                ("word, stage 0", tuple(str(each["word"][0]) for each in copies)),
                 ("bank", tuple(str(each["bank"][0]) for each in copies)),
             )
         ),

@@ -80,7 +80,7 @@ class Section:
         for kind, entries in groupby(self.entries, type):
             for entry in [list(entries)] if kind is Step and not derive else ([each] for each in entries):
                 for line in _shown(entry):
-                    yield f"{INDENT}{line}"
+                    yield f"{INDENT * (1 if kind is Text else 2)}{line}"
                 if derive and isinstance(entry[0], Step):
                     yield from (f"{INDENT * 4}{line}" for line in entry[0].derivation())
 
@@ -98,7 +98,7 @@ def _shown(entries: Sequence[Entry]) -> Iterator[str]:
 
 def _steps(steps: Sequence[Step]) -> Iterator[str]:
     """Columns: label, call, = result, and what it says; what does not fit goes to a line of its own, under the call."""
-    width = WIDTH - len(INDENT)
+    width = WIDTH - 2 * len(INDENT)
     left = max(len(step.label) for step in steps) + 2
     fit = [step for step in steps if step.call and left + len(step.call) + len(f" = {step.result}") <= width]
     calls = max((len(step.call or "") for step in fit), default=0)
@@ -136,7 +136,7 @@ def _rows(table: Rows) -> Iterator[str]:
     """What does not fit a line is cut short: ..; it is all in to_json."""
     left = max(len(name) for name, _ in table.rows) + 2
     cell = max(len(cell) for _, cells in table.rows for cell in cells)
-    fit = max(1, (WIDTH - len(INDENT) - left) // (cell + 1))
+    fit = max(1, (WIDTH - 2 * len(INDENT) - left) // (cell + 1))
     for name, cells in table.rows:
         shown = cells if len(cells) <= fit else (*cells[: fit - 1], "..")
         yield f"{name:<{left}}" + " ".join(f"{each:>{cell}}" for each in shown)
