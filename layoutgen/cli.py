@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from layoutgen.errors import LayoutgenError, SpecError
+from layoutgen.errors import LayoutgenError, RequestError, SpecError
 
 if TYPE_CHECKING:
     from layoutgen.console import Outcome
+    from layoutgen.explain import Explanation
     from layoutgen.hw.devices import Device
 
 T = TypeVar("T")
@@ -174,6 +175,77 @@ def emit(
     raise typer.Exit(_exit_code(outcomes))
 
 
+@app.command(no_args_is_help=True)
+def explain(
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A path, or the name of a spec that comes with layoutgen.")
+    ],
+    coordinate: Annotated[
+        str | None, typer.Option("--coord", metavar="M,N", help="The element of C's tile to follow  [default: 5,77]")
+    ] = None,
+    thread: Annotated[int | None, typer.Option("--thread", metavar="T", help="A thread to follow as well.")] = None,
+    variant: Annotated[
+        str | None, typer.Option("--variant", metavar="NAME", help="Which kernel  [default: the primary one]")
+    ] = None,
+    steps: Annotated[bool, typer.Option("--steps", help="Derive each call of the algebra, step by step.")] = False,
+    device: DeviceName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Tell how a tiling is composed and who owns what.
+
+    Level by level, with the call of the layout algebra that makes each layout; then one element of C: which thread owns
+    it and where its operands come from. An illegal spec is told as far as it composes, then what check finds.
+    """
+    from layoutgen import console, report
+
+    on = _device(device)
+
+    def told(source: str) -> Explanation:
+        at = None if coordinate is None else report.parse_coordinate(coordinate)
+        return report.explain_spec(source, variant=variant, coordinate=at, thread=thread, device=on)
+
+    outcome = _attempt(spec, told)
+    _, explanation, error = outcome
+    if as_json:
+        typer.echo(json.dumps(console.entry(outcome), indent=2))
+    elif explanation is not None:
+        console.print_explanation(explanation, derive=steps)
+    else:
+        console.print_errors([error])
+    raise typer.Exit(max(_exit_code([outcome]), int(explanation is not None and not explanation.legal)))
+
+
+@app.command(no_args_is_help=True)
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A spec, as for explain.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    device: DeviceName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Show what differs between two tilings.
+
+    Keys of the specs, layouts by level, and facts.
+    Exit codes are those of diff: 0 the same tiling, whatever it is called and however it is written; 1 they differ;
+    2 trouble.
+    """
+    from layoutgen import console, report
+
+    on = _device(device)
+    try:
+        found = report.diff_specs(a, b, device=on)
+    except LayoutgenError as error:
+        if as_json:
+            typer.echo(json.dumps(console.entry((f"{a} {b}", None, error)), indent=2))
+        else:
+            console.print_errors([error])
+        raise typer.Exit(2) from None
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+    else:
+        console.print_difference(found, a, b)
+    raise typer.Exit(0 if found.same else 1)
+
+
 @app.command(name="list")
 def list_(device: DeviceName = None) -> None:
     """List the specs that come with layoutgen."""
@@ -248,7 +320,7 @@ def _exit_code(outcomes: Sequence[Outcome[Any]]) -> int:
 
 
 def _code(error: LayoutgenError) -> int:
-    return 2 if isinstance(error, SpecError) else 1
+    return 2 if isinstance(error, (SpecError, RequestError)) else 1
 
 
 @contextmanager

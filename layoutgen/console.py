@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import typer
@@ -13,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from layoutgen.check import IllegalSpecError, Report
+from layoutgen.diff import Change, Difference
 from layoutgen.errors import LayoutgenError, SpecError
+from layoutgen.explain import Explanation
 from layoutgen.hw.devices import Device
 from layoutgen.report import BuildReport, Shipped
 
@@ -53,6 +55,60 @@ def print_findings(texts: Sequence[str], *, stderr: bool = False) -> None:
 
 def print_errors(errors: Sequence[LayoutgenError | None]) -> None:
     print_findings([str(error) for error in errors if error], stderr=True)
+
+
+def print_explanation(told: Explanation, *, derive: bool = False) -> None:
+    """Titles stand out; nothing is wrapped further, for its lines are."""
+    out = console()
+    before = "first"
+    for line in told.lines(derive=derive):
+        out.print(Text(line, "" if before else "bold"), soft_wrap=True)
+        before = line
+
+
+def print_difference(found: Difference, a: str, b: str) -> None:
+    """What differs: the lines of the specs as diff shows them, then layouts and facts side by side."""
+    out = console()
+    verdict = "the same tiling" if found.same else "different tilings"
+    out.print(f"- {a}\n+ {b}\n{verdict}", soft_wrap=True)
+    if found.spec:
+        out.print(Text("\nspec", "bold"))
+        for line, style in _spec_lines(found.spec):
+            out.print(Text(line, style), soft_wrap=True)
+    for side, composes in zip((a, b), found.composes, strict=True):
+        if not composes:
+            out.print(f"\nThe levels of {side} do not compose, so that no layouts are compared.", soft_wrap=True)
+    if found.plan:
+        out.print()
+        print_table(_change_table("layouts and program", found.plan))
+    if found.variants:
+        out.print(f"  variants that differ: {', '.join(found.variants)}", soft_wrap=True)
+    if found.facts:
+        out.print()
+        print_table(_change_table("facts", found.facts))
+
+
+def _spec_lines(changes: Sequence[Change]) -> Iterator[tuple[str, str]]:
+    """Each key's lines, - of A and + of B, with their style; the places flush, so that they can be read down."""
+    lines = []
+    for each in changes:
+        for sign, value, where, style in (("-", each.a, each.where_a, "red"), ("+", each.b, each.where_b, "green")):
+            if value is not None:
+                lines.append((f"{sign} {each.what}: {value}", where, style))
+    width = max(len(text) for text, *_ in lines) + 2
+    yield from ((f"  {text:<{width}}{where}", style) for text, where, style in lines)
+
+
+def _change_table(title: str, changes: Sequence[Change]) -> Table:
+    table = plain_table(title, "-", "+")
+    level = ""
+    for each in changes:
+        if each.level != level:
+            level = each.level
+            table.add_row(Text(level, "bold"))
+        indent = "  " if level else ""
+        table.add_row(f"{indent}{each.what}", *(value if value is not None else "" for value in (each.a, each.b)))
+    return table
 
 
 def check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
@@ -138,7 +194,7 @@ def devices_table(devices: Sequence[Device]) -> Table:
     return table
 
 
-def entry(outcome: Outcome[Report] | Outcome[BuildReport]) -> dict[str, Any]:
+def entry(outcome: Outcome[Report] | Outcome[BuildReport] | Outcome[Explanation]) -> dict[str, Any]:
     """One element of --json: the spec as it was named, its report, and the errors that kept it from having one."""
     source, report, error = outcome
     if report is None and isinstance(error, IllegalSpecError):

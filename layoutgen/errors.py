@@ -84,6 +84,10 @@ class SpecError(LayoutgenError):
         return "\n".join(map(str, self._errors)) if self._errors else super().__str__()
 
 
+class RequestError(LayoutgenError):
+    """What was asked for is not there: a variant, a thread or a coordinate that the spec does not have."""
+
+
 class LayoutError(LayoutgenError):
     """A layout operation has no result that keeps its post-conditions."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -16,8 +17,10 @@ from typing import Any
 from layoutgen import build, paths, run
 from layoutgen import spec as spec_module
 from layoutgen.check import Extents, IllegalSpecError, Report, check, require_legal
+from layoutgen.diff import Difference, Side, diff
 from layoutgen.emit import Source, emit
-from layoutgen.errors import BuildError, LayoutgenError
+from layoutgen.errors import BuildError, LayoutgenError, RequestError
+from layoutgen.explain import Explanation, explain
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan
 from layoutgen.smoke import Smoke, smoke
@@ -95,6 +98,56 @@ def check_spec(source: str | Path | Spec, *, device: Device | None = None, shape
         SpecError: the source is no spec.
     """
     return check(read_spec(source), device or run.default_device(), shape)
+
+
+def explain_spec(
+    source: str | Path | Spec,
+    *,
+    variant: str | None = None,
+    coordinate: tuple[int, int] | None = None,
+    thread: int | None = None,
+    device: Device | None = None,
+) -> Explanation:
+    """How a spec's tiling is composed and who owns what; of an illegal one as much as composes, then what is wrong.
+
+    Args:
+        source: a path, the name of a spec that comes with layoutgen, or a Spec.
+        variant: which of its kernels; default the primary one.
+        coordinate: the (m, n) of the block tile of C to follow; default C(5,77).
+        thread: the thread of the block to follow as well.
+        device: what its findings are for; default as for `check_spec`.
+
+    Raises:
+        SpecError: the source is no spec.
+        RequestError: it has no such variant, coordinate or thread.
+    """
+    spec = read_spec(source)
+    report = check_spec(spec, device=device)
+    return explain(
+        spec, report.plans, variant=variant, coordinate=coordinate, thread=thread,
+        findings=tuple(map(str, report.findings)), legal=report.legal,
+    )  # fmt: skip
+
+
+def parse_coordinate(text: str) -> tuple[int, int]:
+    """'5,77' or '(5, 77)' -> (5, 77). Raises RequestError."""
+    match = re.fullmatch(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)?\s*", text)
+    if match is None:
+        raise RequestError("a coordinate is m,n", got=repr(text), allowed="two integers", fix="write it as 5,77")
+    return int(match[1]), int(match[2])
+
+
+def diff_specs(a: str | Path | Spec, b: str | Path | Spec, *, device: Device | None = None) -> Difference:
+    """What differs between two tilings: spec keys, layouts by level, and facts on a device. Raises SpecError."""
+    return diff(_side(a, device), _side(b, device))
+
+
+def _side(source: str | Path | Spec, device: Device | None) -> Side:
+    spec = read_spec(source)
+    report = check_spec(spec, device=device)
+    facts = report.to_json()
+    facts["findings"] = {each.rule: f"{each.severity}: {each.got}" for each in report.findings}
+    return Side(spec, report.plans, facts)
 
 
 def build_spec(

@@ -25,7 +25,7 @@ LAYERS = [
     {"plan"},
     {"problem"},
     {"facts"},
-    {"check", "explain", "draw"},
+    {"check", "explain", "draw", "diff"},
     {"emit"},
     {"build"},
     {"sim"},

@@ -4,8 +4,21 @@ Everything here is evaluated from the layouts that the emitted kernel carries, o
 """
 
 from layoutgen.facts.accesses import AccessFacts, access_facts, static_accesses
+from layoutgen.facts.banks import BANKS
 from layoutgen.facts.coverage import Coverage, cover_c, cover_copy, shared_collision
-from layoutgen.facts.ownership import NOBODY, CopyOwners, COwners, c_owners, copy_owners, shared_words
+from layoutgen.facts.ownership import (
+    NOBODY,
+    CopyOwners,
+    COwners,
+    Piece,
+    c_owners,
+    copy_owners,
+    copy_piece,
+    first_word,
+    fragment_piece,
+    shared_banks,
+    shared_words,
+)
 from layoutgen.facts.performance import (
     Bound,
     RasterTraffic,
@@ -19,40 +32,12 @@ from layoutgen.facts.performance import (
 )
 from layoutgen.facts.resources import Occupancy, Registers, occupancy, register_cap, registers, resident_blocks
 from layoutgen.facts.summary import Facts, ProblemFacts, facts
-from layoutgen.facts.traffic import Traffic, launch_traffic
+from layoutgen.facts.traffic import SECTOR_BYTES, Traffic, launch_traffic
 
 __all__ = [
-    "NOBODY",
-    "AccessFacts",
-    "Bound",
-    "COwners",
-    "CopyOwners",
-    "Coverage",
-    "Facts",
-    "Occupancy",
-    "ProblemFacts",
-    "RasterTraffic",
-    "Registers",
-    "Traffic",
-    "Waves",
-    "Work",
-    "access_facts",
-    "c_owners",
-    "copy_owners",
-    "cover_c",
-    "cover_copy",
-    "facts",
-    "launch_traffic",
-    "launch_waves",
-    "occupancy",
-    "problem_work",
-    "raster_traffic",
-    "register_cap",
-    "registers",
-    "resident_blocks",
-    "roof",
-    "shared_collision",
-    "shared_words",
-    "static_accesses",
-    "tile_intensity",
-]
+    "BANKS", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage", "Facts",
+    "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers", "Traffic", "Waves", "Work", "access_facts",
+    "c_owners", "copy_owners", "copy_piece", "cover_c", "cover_copy", "facts", "first_word", "fragment_piece",
+    "launch_traffic", "launch_waves", "occupancy", "problem_work", "raster_traffic", "register_cap", "registers",
+    "resident_blocks", "roof", "shared_banks", "shared_collision", "shared_words", "static_accesses", "tile_intensity",
+]  # fmt: skip

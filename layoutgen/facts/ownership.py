@@ -1,5 +1,7 @@
 """Who owns what of a block's tiles, as arrays over the tile: what is drawn, explained and looked up.
 
+Banks and sectors count from addresses that a GPU aligns: dynamic shared memory starts at bank 0.
+
 All of it is evaluated from the layouts that the kernel carries. Coverage is taken for granted here; `coverage` proves
 it, and where it does not hold, the owner with the highest index is named.
 """
@@ -7,11 +9,14 @@ it, and where it does not hold, the owner with the highest index is named.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from layoutgen.algebra import Layout, Offsets
-from layoutgen.plan.model import Copy, CTile, Shared, ThreadMap
+from layoutgen.facts.banks import BANK_BYTES, BANKS
+from layoutgen.plan.model import Copy, CTile, Fragment, Operand, Plan, Shared, ThreadMap
+from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 NOBODY = -1
@@ -81,3 +86,43 @@ def shared_words(shared: Shared, stage: int = 0) -> Offsets:
     """(x, k) of a k-tile -> its element's offset in the operand's shared memory; shape (BLK_X, BLK_K)."""
     x, k, stages = shared.layout
     return x.offsets()[:, None] + k.offsets()[None, :] + stages(stage)
+
+
+def first_word(plan: Plan, operand: Operand) -> int:
+    """Where an operand's stages begin in the block's dynamic shared memory, in words; A's come first, then B's."""
+    return 0 if operand.name == "a" else plan.a.shared.bytes // BANK_BYTES
+
+
+def shared_banks(plan: Plan, operand: Operand, stage: int = 0) -> Offsets:
+    """(x, k) of a k-tile -> the bank of its first byte; shape (BLK_X, BLK_K)."""
+    words = shared_words(operand.shared, stage) * ITEMSIZE[operand.dtype] // BANK_BYTES
+    return (first_word(plan, operand) + words) % BANKS
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One access of a thread: (i, j) numbers it along x and k, `position` is an element's place in it.
+
+    first: the indices (element_x, element_k) of its first element; `width` of them follow along the vector mode.
+    """
+
+    i: int
+    j: int
+    position: int
+    first: tuple[int, int]
+    width: int
+
+
+def copy_piece(copy: Copy, element: tuple[int, int], side: Literal["read", "write"]) -> Piece:
+    """Which access of its thread reads (or writes) element (i, j) of a copy."""
+    width = copy.read_vector if side == "read" else copy.write_vector
+    i, j = element
+    if copy.vector_mode == "x":
+        return Piece(i // width, j, i % width, (i // width * width, j), width)
+    return Piece(i, j // width, j % width, (i, j // width * width), width)
+
+
+def fragment_piece(fragment: Fragment, value: int) -> Piece:
+    """Which of a thread's shared loads of one k brings its value."""
+    width = fragment.vector
+    return Piece(value // width, 0, value % width, (value // width * width, 0), width)

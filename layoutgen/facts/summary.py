@@ -96,7 +96,7 @@ class Facts:
             "threads": self.threads,
             "registers": {**asdict(self.registers), "minimum": self.registers.minimum, "built": self.built},
             "shared": asdict(self.shared),
-            "accesses": [asdict(each) for each in self.accesses],
+            "accesses": {each.name: asdict(each) for each in self.accesses},
             "bank_conflicts": self.conflicts,
             "occupancy": {
                 **asdict(self.occupancy),

@@ -23,7 +23,7 @@ from layoutgen.problem import Problem, View
 
 Opcode = Literal["ld.shared", "st.shared", "cp.async", "ld.global", "st.global"]
 Lanes = NDArray[np.bool_]
-SECTOR_BYTES = 32
+SECTOR_BYTES = 32  # CUDA best practices guide, "Coalesced Access to Global Memory"
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ def plan_copy(
     steps = make_layout(in_vectors(step_x, write), in_vectors(step_k, write), in_vectors(stage, write))
     return Copy(
         atom=atom,
+        threads=layout,
+        values=values,
         participants=layout.size,
         thread_x=thread_x,
         thread_k=thread_k,

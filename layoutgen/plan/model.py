@@ -104,6 +104,7 @@ class Fragment:
 class Copy:
     """One operand's way from global to shared memory, for one k-tile.
 
+    threads, values: what the partition is made of: (x, k) -> thread, and the run of a thread's elements per mode.
     participants: the first so many threads copy. thread_x, thread_k: thread -> first coordinate in the tile.
     element_x, element_k: a thread's element (i, j) -> coordinate relative to its first; (i, j) also indexes its
     staging registers where the atom goes through registers.
@@ -113,6 +114,8 @@ class Copy:
     """
 
     atom: CopyAtom
+    threads: Layout
+    values: tuple[Layout, ...]
     participants: int
     thread_x: Layout
     thread_k: Layout

@@ -1,0 +1,140 @@
+"""A and B: global memory -> shared memory -> registers, as layoutgen.plan.storage and .copies make their layouts."""
+
+from __future__ import annotations
+
+from layoutgen.algebra import Layout, named
+from layoutgen.explain.model import Entry, Section, Step, Text
+from layoutgen.explain.words import as_vectors, call, coalesced, is_identity, layout_at, plural
+from layoutgen.facts import first_word
+from layoutgen.plan.model import Copy, Operand, Plan
+from layoutgen.plan.storage import ITEMSIZE
+
+
+def operand_section(plan: Plan, operand: Operand) -> Section:
+    """Where an operand's k-tile lies, who copies it, and how a thread reads its fragment."""
+    upper, fragment = operand.name.upper(), operand.fragment
+    x, block_k = operand.shared.layout[0].size, operand.shared.layout[1].size
+    values = fragment.vectors * fragment.vector
+    entries: list[Entry] = [
+        _shared(operand),
+        Text(f"Copy: {how_copied(operand)}."),
+        *_copy(operand),
+        Text(
+            f"Fragment: for each k, a thread's {values} {operand.x} in {fragment.vectors} ld.shared of "
+            f"{fragment.load.bytes} bytes; {plural(fragment.slots, 'register slot')}."
+        ),
+        *_fragment(plan, operand),
+    ]
+    where = {None: "any strides", "k": "contiguous in k"}.get(operand.contiguous, f"contiguous in {operand.x}")
+    title = (
+        f"{upper}({operand.x},k), {where}; shared: {plural(plan.stages, 'stage')} of {x} x {block_k}, "
+        f"{operand.shared.bytes:,} bytes at word {first_word(plan, operand)}, {_padding(operand)}"
+    )
+    return Section(title, tuple(entries))
+
+
+def how_copied(operand: Operand) -> str:
+    """The accesses of one k-tile, in words."""
+    copy, itemsize = operand.copy, ITEMSIZE[operand.dtype]
+    elements = copy.element_x.size * copy.element_k.size
+    who = f"{copy.participants} threads x {plural(elements, 'element')} (i,j)"
+    reads, writes = elements // copy.read_vector, elements // copy.write_vector
+    if copy.atom.through_registers:
+        read = f"{reads} ld.global of {copy.read_vector * itemsize} bytes"
+        return f"{who}: {read}, then {writes} st.shared of {copy.write.bytes} bytes"
+    return f"{who} by {writes} cp.async of {copy.write.bytes} bytes"
+
+
+def _unit(width: int) -> str:
+    return "word" if width == 1 else f"{width} words"
+
+
+def _padding(operand: Operand) -> str:
+    x, k, _ = operand.shared.layout
+    spare = operand.shared.stage_elements - x.size * k.size
+    return f"{spare} of {operand.shared.stage_elements} padding" if spare else "no padding"
+
+
+def _shared(operand: Operand) -> Step:
+    x, k, stage = operand.shared.layout
+    return Step(
+        f"({operand.x},k,stage) -> word", f"make_layout({x}, {k}, {stage})",
+        named(operand.shared.layout, operand.x, "k", "stage"), "", f"{operand.name}.shared.layout",
+    )  # fmt: skip
+
+
+def _first(extent: int, values: Layout, threads: int) -> str:
+    """The call for where the threads' first elements stand in one mode; as the planner's divide."""
+    repeat = call(coalesced(f"complement({values}, {extent})"))
+    return str(call(f"composition({repeat}, {threads}:1)"))
+
+
+def _elements(extent: int, values: Layout, threads: int) -> str:
+    """The call for a thread's elements in one mode: its values, and what they and the threads leave over."""
+    inner = coalesced(f"complement({values}, {extent})")
+    repeat = call(inner)
+    parts = [str(values)] if values.size > 1 else []
+    if repeat.size > threads:
+        parts.append(f"composition({repeat if values.size == 1 else inner}, {repeat.size // threads}:{threads})")
+    return coalesced(f"make_layout({', '.join(parts)})" if len(parts) > 1 else (parts or ["1:0"])[0])
+
+
+def _copy(operand: Operand) -> list[Step]:
+    copy, name, x = operand.copy, operand.name, operand.x
+    storage_x, storage_k, stage = operand.shared.layout
+    count_x, count_k = copy.threads[0].size, copy.threads[1].size
+    at_x = _first(storage_x.size, copy.values[0], count_x)
+    at_k = _first(storage_k.size, copy.values[1], count_k)
+    inverse = f"right_inverse({copy.threads})"
+    place = str(call(inverse))
+
+    def step(label: str, expression: str, of: str, says: str = "", modes: tuple[str, ...] = ()) -> Step:
+        result = getattr(copy.write, of.removeprefix("write.")) if of.startswith("write.") else getattr(copy, of)
+        given = expression == str(result)
+        result = named(result, *modes) if modes else result
+        return Step(label, None if given else expression, result, says, f"{name}.copy.{of}")
+
+    base_x, base_k = (call(f"composition({s}, {at})") for s, at in ((storage_x, at_x), (storage_k, at_k)))
+    steps = ", ".join(_piece_steps(operand))
+    return [
+        *([] if is_identity(call(inverse)) else [Step("thread -> place", inverse, call(inverse))]),
+        step(f"thread -> {x}", f"composition(make_layout({at_x}, {count_k}:0), {place})", "thread_x"),
+        step("thread -> k", f"composition(make_layout({count_x}:0, {at_k}), {place})", "thread_k"),
+        step(f"i -> {x}", _elements(storage_x.size, copy.values[0], count_x), "element_x"),
+        step("j -> k", _elements(storage_k.size, copy.values[1], count_k), "element_k"),
+        step("thread -> word", f"composition(make_layout({base_x}, {base_k}), {place})", "write.base"),
+        step(
+            f"+ step -> {_unit(copy.write_vector)}", f"make_layout({steps})", "write.steps",
+            modes=("i", "j", "stage"),
+        ),
+    ]  # fmt: skip
+
+
+def _piece_steps(operand: Operand) -> list[str]:
+    """The modes (i, j, stage) of a copy's shared side, each as text: element steps through the shared layout."""
+    copy: Copy = operand.copy
+    storage_x, storage_k, stage = operand.shared.layout
+    elements = (f"composition({storage_x}, {copy.element_x})", f"composition({storage_k}, {copy.element_k})")
+    width = copy.write_vector
+    return [as_vectors(str(call(each)), width) for each in elements] + [as_vectors(str(stage), width)]
+
+
+def _fragment(plan: Plan, operand: Operand) -> list[Step]:
+    """A thread's base and the steps of its loads."""
+    name, width, mode = operand.name, operand.fragment.vector, "mn".index(operand.x)
+    storage_x, storage_k, stage = operand.shared.layout
+    thread, value = layout_at(plan, f"threads.{operand.x}"), plan.tile.value_mode[mode]
+    pieces = call(f"composition({storage_x}, {value})")
+    modes = ", ".join(as_vectors(str(each), width) for each in (pieces, storage_k, stage))
+    load = operand.fragment.load
+    same = str(load.base) == str(thread)
+    return [
+        Step(
+            "thread -> word", None if same else f"composition({storage_x}, {thread})",
+            named(load.base, "lane", "warp"), f"as thread -> {operand.x}" if same else "", f"{name}.fragment.load.base",
+        ),
+        Step(
+            f"+ step -> {_unit(width)}", f"make_layout({modes})", named(load.steps, "load", "k", "stage"), "",
+            f"{name}.fragment.load.steps",
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,403 @@
+"""What explain shows is so: every call gives the layout beside it, which is the plan's, and every owner owns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from layoutgen import paths
+from layoutgen.algebra import Layout, evaluate
+from layoutgen.algebra.explain import EXPLAINED
+from layoutgen.check import check
+from layoutgen.errors import PlanError, RequestError, SpecError
+from layoutgen.explain import Explanation, Source, Step, explain
+from layoutgen.facts import NOBODY, cover_copy
+from layoutgen.hw.devices import DEVICES
+from layoutgen.plan import Plan, plan
+from layoutgen.plan.model import LoadFragment, Mma, Operand, Program
+from layoutgen.spec import Spec, load
+from tests.check.mutate import mutate
+from tests.plan.drafts import Draft, draft, drafts
+from tests.plan.naive import owned, words
+
+SHIPPED = [load(path) for path in paths.shipped_specs().values()]
+TILE = {f"tile.{name}_mode.{i}" for name in ("warp", "lane", "value") for i in (0, 1)} | {"threads.m", "threads.n"}
+OPERAND = {
+    "shared.layout", "copy.thread_x", "copy.thread_k", "copy.element_x", "copy.element_k", "copy.write.base",
+    "copy.write.steps", "fragment.load.base", "fragment.load.steps",
+}  # fmt: skip
+CARRIED = TILE | {f"{name}.{each}" for name in "ab" for each in OPERAND}
+
+
+def at(plan: Plan, path: str) -> Any:
+    found: Any = plan
+    for name in path.split("."):
+        found = found[int(name)] if name.isdigit() else getattr(found, name)
+    return found
+
+
+def prove_calls(told: Explanation, each: Plan) -> None:
+    """Every call shown gives the layout shown; those of the plan are all there, and are the plan's."""
+    for step in told.steps:
+        assert evaluate(step.call or str(step.result)) == step.result, step
+        if step.of is not None:
+            assert step.result == at(each, step.of), step
+    assert {step.of for step in told.steps} - {None} == CARRIED
+
+
+@pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.name)
+def test_every_call_of_every_variant_gives_the_layout_of_the_plan(spec: Spec) -> None:
+    plans = plan(spec)
+    for each in plans:
+        prove_calls(explain(spec, plans, variant=each.variant), each)
+
+
+def random_plans(seeds: range) -> Iterator[tuple[Draft, Spec, tuple[Plan, ...]]]:
+    for seed in seeds:
+        text = draft(Random(seed).choice)
+        try:
+            plans = plan(text.spec())
+        except PlanError:
+            continue
+        if all(cover_copy(o.copy, (o.shared.layout[0].size, o.shared.layout[1].size)).ok for o in plans[0].operands):
+            yield text, text.spec(), plans
+
+
+def test_the_calls_of_random_specs_do_too() -> None:
+    count = 0
+    for _, spec, plans in random_plans(range(60)):
+        prove_calls(explain(spec, plans), plans[0])
+        count += 1
+    assert count > 20
+
+
+@settings(max_examples=25)
+@given(drafts())
+def test_no_random_spec_is_beyond_words(text: Draft) -> None:
+    spec = text.spec()
+    try:
+        plans = plan(spec)
+    except PlanError:
+        plans = ()
+    told = explain(spec, plans)
+    if plans:
+        prove_calls(told, plans[0])
+    assert max(map(len, str(told).splitlines())) <= 120
+
+
+# ---- who owns what, by definition ----
+
+
+def test_the_owner_of_a_coordinate_is_who_has_it() -> None:
+    """The naive tile says which (thread, i, j) is at (m, n)."""
+    choose, count = Random(1), 0
+    for text, spec, plans in random_plans(range(100, 130)):
+        m, n = choose.randrange(text.block[0]), choose.randrange(text.block[1])
+        found = explain(spec, plans, coordinate=(m, n)).followed["coordinate"]
+        owner = owned(text)
+        i, j = found["value"]
+        assert (owner.m[found["thread"], i], owner.n[found["thread"], j]) == (m, n)
+        assert (found["m"], found["n"], 32 * found["warp"] + found["lane"]) == (m, n, found["thread"])
+        count += 1
+    assert count > 10
+
+
+@pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.name)
+def test_the_owner_is_the_one_value_of_one_thread_there(spec: Spec) -> None:
+    """Brute force over threads and values, as CuTe would: thread -> m + value -> m."""
+    plans, choose = plan(spec), Random(2)
+    tile, threads = plans[0].tile, plans[0].threads
+    for _ in range(4):
+        m, n = choose.randrange(tile.block[0]), choose.randrange(tile.block[1])
+        owners = [
+            (t, (i, j))
+            for t in range(threads.threads)
+            for i in range(tile.value_mode[0].size)
+            if threads.m(t) + tile.value_mode[0](i) == m
+            for j in range(tile.value_mode[1].size)
+            if threads.n(t) + tile.value_mode[1](j) == n
+        ]
+        found = explain(spec, plans, coordinate=(m, n)).followed["coordinate"]
+        assert owners == [(found["thread"], found["value"])]
+
+
+def source_of(found: dict[str, Any], name: str) -> Source:
+    return Source(**found[name])
+
+
+def prove_source(each: Plan, operand: Operand, found: dict[str, Any], word: Any) -> None:
+    """The thread's load and the copier's store are at the element's word, by the addresses that the kernel computes."""
+    source = source_of(found, operand.name)
+    x, thread, load = source.x, found["thread"], operand.fragment.load
+    start = {"a": 0, "b": each.a.shared.bytes // 4}[operand.name]
+    for stage in range(each.stages):
+        for k in range(each.tile.block[2]):
+            assert source.word[stage][k] == word[x, k, stage]
+            assert source.bank[stage][k] == (start + word[x, k, stage]) % 32
+            address = load.base(thread) + operand.fragment.vector * load.steps(source.load, k, stage)
+            assert address + source.position == word[x, k, stage]
+    assert source.loaded[source.position] == x
+    assert source.register == source.load * operand.fragment.vector + source.position
+    copy, block_k = operand.copy, each.tile.block[2]
+    for k in range(block_k):
+        t, (i, j) = source.copier[k], source.element[k]
+        assert (copy.thread_x(t) + copy.element_x(i), copy.thread_k(t) + copy.element_k(j)) == (x, k)
+        assert 0 <= t < copy.participants
+        assert len(source.read[k]) == copy.read_vector and len(source.write[k]) == copy.write_vector
+        assert (x, k) in source.read[k] and (x, k) in source.write[k]
+        piece = (i // copy.write_vector, j) if copy.vector_mode == "x" else (i, j // copy.write_vector)
+        first = copy.write.base(t) + copy.write_vector * copy.write.steps(*piece, 0)
+        assert [word[at_x, at_k, 0] for at_x, at_k in source.write[k]] == list(range(first, first + copy.write_vector))
+        assert all(copier_of(copy, t, place) for place in (*source.read[k], *source.write[k]))
+        if operand.contiguous is None:
+            assert source.sector[k] == ()
+        else:
+            place = (k, x) if operand.contiguous == "k" else (x, k)
+            mine = [(at_k, at_x) if operand.contiguous == "k" else (at_x, at_k) for at_x, at_k in source.sector[k]]
+            assert place in mine and {p // 8 for p, _ in mine} == {place[0] // 8} and {q for _, q in mine} == {place[1]}
+
+
+def copier_of(copy: Any, thread: int, place: tuple[int, int]) -> bool:
+    xs = {copy.thread_x(thread) + copy.element_x(i) for i in range(copy.element_x.size)}
+    ks = {copy.thread_k(thread) + copy.element_k(j) for j in range(copy.element_k.size)}
+    return place[0] in xs and place[1] in ks
+
+
+def test_operands_come_from_where_the_kernel_puts_them() -> None:
+    choose, widths = Random(3), set()
+    for text, spec, plans in random_plans(range(200, 260)):
+        each = choose.choice(plans)
+        if not all(cover_copy(o.copy, (o.shared.layout[0].size, text.block[2])).ok for o in each.operands):
+            continue
+        coordinate = (choose.randrange(text.block[0]), choose.randrange(text.block[1]))
+        found = explain(spec, plans, variant=each.variant, coordinate=coordinate).followed["coordinate"]
+        for operand in each.operands:
+            prove_source(each, operand, found, words(text, operand.name))
+            widths.add((operand.copy.vector_mode, operand.copy.read_vector, operand.copy.write_vector))
+    assert len({mode for mode, *_ in widths}) == 2 and len(widths) > 5
+
+
+def test_a_thread_is_followed_through_its_loads_and_copies() -> None:
+    choose, idle = Random(4), 0
+    for text, spec, plans in random_plans(range(300, 330)):
+        each, owner = plans[0], owned(text)
+        thread = choose.randrange(each.threads.threads)
+        data = explain(spec, plans, thread=thread).followed["thread"]
+        assert (data["thread"], data["warp"], data["lane"]) == (thread, thread // 32, thread % 32)
+        assert (data["m"], data["n"]) == (owner.m[thread].tolist(), owner.n[thread].tolist())
+        for operand, xs in zip(each.operands, (data["m"], data["n"]), strict=True):
+            word, told = words(text, operand.name), data[operand.name]
+            start = {"a": 0, "b": each.a.shared.bytes // 4}[operand.name]
+            assert [x for each_load in told["loads"] for x in each_load["x"]] == xs
+            for v, one in enumerate(told["loads"]):
+                base = operand.fragment.load.base(thread)
+                for stage in range(each.stages):
+                    steps = [operand.fragment.load.steps(v, k, stage) for k in range(text.block[2])]
+                    assert one["word"][stage] == [base + operand.fragment.vector * step for step in steps]
+                    assert one["bank"][stage] == [(start + at_word) % 32 for at_word in one["word"][stage]]
+            copy = operand.copy
+            if thread >= copy.participants:
+                assert told["copies"] == []
+                idle += 1
+                continue
+            moved = [tuple(place) for access in told["copies"] for place in access["elements"]]
+            assert len(moved) == len(set(moved)) == copy.element_x.size * copy.element_k.size
+            assert all(copier_of(copy, thread, place) for place in moved)
+            for access in told["copies"]:
+                for stage in range(each.stages):
+                    step = copy.write.steps(*access["access"], stage)
+                    assert access["word"][stage] == copy.write.base(thread) + copy.write_vector * step
+                    x, k = access["elements"][0]
+                    assert access["word"][stage] == word[x, k, stage]
+                    assert access["bank"][stage] == (start + access["word"][stage]) % 32
+    assert idle > 0
+
+
+# ---- the page ----
+
+
+@pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.name)
+def test_a_page_is_a_page(spec: Spec) -> None:
+    plans = plan(spec)
+    for each in plans:
+        page = str(explain(spec, plans, variant=each.variant)).splitlines()
+        assert len(page) <= 90 and max(map(len, page)) <= 100
+    first = explain(spec, plans)
+    assert first.variant == plans[0].variant and len(first.variants) == len(plans)
+    follow = explain(spec, plans, thread=1)
+    assert follow.sections[:-1] == first.sections
+    assert max(map(len, str(follow).splitlines())) <= 120
+
+
+def test_by_default_it_follows_c_5_77_of_the_matrix() -> None:
+    text = Draft()
+    spec = text.spec()
+    found = explain(spec, plan(spec)).followed["coordinate"]
+    assert (found["m"], found["n"]) == (5, 13)  # of a 64 x 64 tile: 77 is column 13 of the second
+    shipped = explain(SHIPPED[-1], plan(SHIPPED[-1])).followed["coordinate"]
+    assert (shipped["m"], shipped["n"]) == (5, 77)
+
+
+def test_steps_show_their_derivations() -> None:
+    spec = SHIPPED[-1]
+    told = explain(spec, plan(spec))
+    derived = list(told.lines(derive=True))
+    shown = 0
+    for step in told.steps:
+        lines = step.derivation()
+        shown += len(lines)
+        assert all(any(line in each for each in derived) for line in lines)
+        if step.call and step.call.split("(")[0] in EXPLAINED:
+            assert lines[-1].strip() == f"= {evaluate(step.call)}"
+    assert shown > 100 and len(derived) >= shown + len(told.steps)
+    assert Step("", None, Layout(4, 1)).derivation() == []
+
+
+def test_json_is_the_page_as_data() -> None:
+    spec = SHIPPED[0]
+    told = explain(spec, plan(spec), thread=7)
+    data = json.loads(json.dumps(told.to_json()))
+    assert data["name"] == spec.name and data["coordinate"]["a"]["x"] == 5 and data["thread"]["thread"] == 7
+    assert [section["title"] for section in data["sections"]] == [section.title for section in told.sections]
+    calls = [e["call"] for section in data["sections"] for e in section["entries"] if e.get("call")]
+    assert calls == [step.call for step in told.steps if step.call]
+    results = [e["result"] for section in data["sections"] for e in section["entries"] if "result" in e]
+    assert [evaluate(each) for each in results] == [step.result for step in told.steps]
+
+
+@pytest.mark.parametrize(
+    ("asked", "got", "allowed"),
+    [
+        ({"coordinate": (128, 0)}, "(128,0) of 128 x 128", "m < 128"),
+        ({"coordinate": (0, 128)}, "(0,128)", "n < 128"),
+        ({"coordinate": (-1, 5)}, "(-1,5)", "0 <= m"),
+        ({"thread": 128}, "thread 128", "0 .. 127"),
+        ({"thread": -1}, "thread -1", "0 .. 127"),
+        ({"variant": "ax_bx"}, "ax_bx", "ak_bn_16B"),
+    ],
+)
+def test_what_is_not_there_is_refused(asked: dict[str, Any], got: str, allowed: str) -> None:
+    spec = SHIPPED[-1]
+    assert spec.name == "warptile_128x128"
+    with pytest.raises(RequestError) as caught:
+        explain(spec, plan(spec), **asked)
+    assert got in str(caught.value.got) and allowed in str(caught.value.allowed) and caught.value.fix
+
+
+# ---- the program in words ----
+
+
+def program_lines(spec: Spec, program: Program | None = None) -> list[str]:
+    plans = plan(spec)
+    each = plans[0] if program is None else replace(plans[0], program=program)
+    (section,) = (s for s in explain(spec, [each]).sections if s.title.startswith("The pipeline"))
+    return [getattr(entry, "text", "") for entry in section.entries]
+
+
+def test_turns_that_do_the_same_are_told_once() -> None:
+    lines = program_lines(Draft(block=(64, 64, 8), stages=3).spec())
+    assert [line.split(":")[0] for line in lines[1:4]] == ["k = 0", "k = 1 .. 6", "k = 7"]
+    assert lines[0].count("commit the group") == 2 and "k-tile 1 into stage 1" in lines[0]
+    assert "k-tile + 2 to the write stage" in lines[1]
+    assert lines[2] == "k = 1 .. 6: load fragment k + 1; multiply fragment k."
+    assert "wait until at most 1 group" in lines[3] and "barrier; next stage; load fragment 0" in lines[3]
+
+
+def test_one_slot_is_told_in_its_order() -> None:
+    lines = program_lines(Draft(block=(64, 64, 3)).spec())
+    assert lines[1].startswith("k = 0:") and lines[1].endswith("multiply fragment k.")
+    assert lines[2] == "k = 1 .. 2: load fragment k; multiply fragment k."
+    assert lines[3].startswith("Then: ") and lines[3].endswith("load fragment 0.")
+
+
+def test_a_fragment_in_the_wrong_slot_is_not_called_k() -> None:
+    spec = Draft(block=(64, 64, 4)).spec()
+    program = plan(spec)[0].program
+    steady = list(program.steady)
+    where = [index for index, step in enumerate(steady) if isinstance(step, Mma)][2]
+    steady[where] = Mma(1 - steady[where].slot)
+    lines = program_lines(spec, Program(program.prologue, tuple(steady)))
+    assert any(line.startswith("k = 2:") and "multiply fragment k + 1" in line for line in lines)
+    nothing = Program(tuple(s for s in program.prologue if not isinstance(s, LoadFragment)), program.steady)
+    assert any("never loaded" in line for line in program_lines(spec, nothing))
+
+
+# ---- illegal specs ----
+
+
+def test_an_illegal_spec_is_told_as_far_as_it_composes() -> None:
+    for change, stop in (
+        ({"warps": "(3,2):(2,1)", "warp": ("32", "32")}, "3 warps in m do not divide these 2 places"),
+        ({"values": ("3", "4")}, "complement(3:1, 32)"),
+        ({"values": ("(4,2):(1,2)", "4")}, "complement((4,2):(1,2), 32) has no result"),
+        ({"values": ("64", "4")}, "V has 64 positions up to 63, the warp tile 32"),
+        ({"lanes": "(8,4):(4,2)"}, "does not give each place a lane of its own"),
+    ):
+        spec = Draft(**change).spec()  # type: ignore[arg-type]
+        report = check(spec, DEVICES["h200"])
+        assert not report.legal
+        findings = tuple(map(str, report.findings))
+        told = explain(spec, report.plans, findings=findings, legal=False)
+        page = str(told)
+        assert stop in page, page
+        assert findings[0] in page and page.index(stop) < page.index(findings[0])
+        for step in told.steps:
+            assert evaluate(step.call or str(step.result)) == step.result
+
+
+def test_a_whole_tile_that_covers_badly_is_told_to_its_end() -> None:
+    spec = Draft(values=("(2,2):(1,8)", "4"), block=(64, 64, 8)).spec()
+    report = check(spec, DEVICES["h200"])
+    told = explain(spec, report.plans, findings=tuple(map(str, report.findings)), legal=report.legal)
+    assert report.legal == bool(told.variant)
+    assert any(step.label == "thread -> n" for step in told.steps)
+
+
+def test_a_copy_that_leaves_the_tile_is_followed_where_it_goes() -> None:
+    """Runs of 2 k do not repeat to 3: thread 0 copies A(0,3), and its words are still those of its accesses."""
+    spec = Draft(block=(64, 64, 3), copy_a='{atom: cp.async, threads: "(64,1):(1,64)", values: [1, 2]}').spec()
+    report = check(spec, DEVICES["h200"])
+    assert [f.rule for f in report.findings if f.severity == "error"] == ["coverage-a"]
+    told = explain(spec, report.plans, thread=0, legal=False).followed["thread"]["a"]["copies"]
+    assert [access["elements"] for access in told] == [[[0, k]] for k in range(4)]
+    assert [access["word"][0] for access in told] == [68 * k for k in range(4)]
+
+
+def test_what_nobody_copies_is_said_to_be_nobodys() -> None:
+    spec = Draft().spec()
+    each = plan(spec)[0]
+    copy = each.b.copy
+    nowhere = Layout(copy.participants, 0)
+    for missing, left in (({"thread_k": nowhere, "element_k": Layout(1, 0)}, {0}), ({"thread_x": nowhere}, set())):
+        holes = replace(each, b=replace(each.b, copy=replace(copy, **missing)))
+        told = explain(spec, [holes], thread=0)
+        source = told.followed["coordinate"]["b"]
+        assert {k for k, thread in enumerate(source["copier"]) if thread != NOBODY} == left
+        assert {k for k, access in enumerate(source["write"]) if access} == left
+        assert ("is copied by nobody" in str(told)) == (not left)
+        page = [line for line in str(told).splitlines() if "copied by thread" in line]
+        assert page[1].split()[-7:] == ["-"] * 7
+
+
+def test_whatever_loads_is_told() -> None:
+    """Mutants of random specs: each is told, with a call for each layout, or is told why not."""
+    told = 0
+    for seed in range(400, 480):
+        choose = Random(seed).choice
+        try:
+            spec = mutate(choose, draft(choose)).spec()
+        except SpecError:
+            continue
+        report = check(spec, DEVICES["h200"])
+        findings = tuple(map(str, report.findings))
+        page = explain(spec, report.plans, thread=0 if report.plans else None, findings=findings, legal=report.legal)
+        assert all(finding in str(page) for finding in findings)
+        assert all(evaluate(step.call or str(step.result)) == step.result for step in page.steps)
+        told += 1
+    assert told > 60
