@@ -142,9 +142,9 @@ def test_facts_of_two_specs_are_those_of_their_reports() -> None:
     one, two = Draft(), Draft(block=(64, 64, 4), stages=4)
     said = changed(found(one, two).facts)
     reports = [report.check_spec(each.spec()).to_json() for each in (one, two)]
-    assert said["shared_bytes"] == tuple(f"{each['shared_bytes']:,}" for each in reports)
-    each_k = sum(operand.fragment.vectors for operand in plan(one.spec())[0].operands)
-    assert said["each k-tile.ld.shared.16B"] == (str(8 * each_k), str(4 * each_k))
+    assert said["facts.shared.bytes"] == tuple(f"{each['facts']['shared']['bytes']:,}" for each in reports)
+    each_k = plan(one.spec())[0].a.fragment.vectors
+    assert said["facts.accesses.fragment_a.instructions"] == (str(8 * each_k), str(4 * each_k))
 
 
 def test_a_side_that_does_not_compose_is_compared_by_its_spec_and_facts() -> None:
