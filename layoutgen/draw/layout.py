@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutgen.algebra import ComposedLayout, Layout, Offsets, View, evaluate
 from layoutgen.algebra.expression import show
-from layoutgen.algebra.int_tuple import flatten
+from layoutgen.algebra.int_tuple import IntTuple, flatten
 from layoutgen.draw.cells import runs
 from layoutgen.draw.memory import BANKS
 from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside
@@ -16,6 +16,7 @@ from layoutgen.draw.palette import TONES, tone
 from layoutgen.errors import DrawError
 
 MOST_LABELLED = 2048  # cells with a number each: 64 x 32
+CLOSEST_LINES = 12.0  # pixels
 MOST_CELLS = 1 << 15  # 256 x 128: with more the file would grow past any use
 
 
@@ -29,6 +30,8 @@ def read_layout(text: str) -> Layout | ComposedLayout:
     value = evaluate(text)
     if isinstance(value, View) and isinstance(value.layout, (Layout, ComposedLayout)) and value.offset == 0:
         value = value.layout
+    if isinstance(value, tuple):  # a shape alone is the compact layout, as for parse
+        value = Layout(value)
     if not isinstance(value, (Layout, ComposedLayout)):
         raise DrawError(
             "a picture shows the offsets of a layout",
@@ -46,7 +49,8 @@ def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False) -> D
     the offsets instead.
 
     Raises:
-        DrawError: the layout has more than two modes or 32768 elements, run-time extents, or offsets that are no integers.
+        DrawError: the layout has more than two modes or 32768 elements, run-time extents, or offsets that are
+            no integers.
     """
     if layout.rank > 2:
         raise DrawError(
@@ -74,8 +78,8 @@ def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False) -> D
         **{name: getattr(panel, name) for name in ("id", "title", "rows", "columns", "unit", "boxes", "flat")},
         top=tuple(Tick(c, str(c)) for c in range(0, columns, step)),
         left=tuple(Tick(r, str(r)) for r in range(0, rows, step)) if layout.rank == 2 else (),
-        heavy_rows=heavy[0],
-        heavy_columns=heavy[1],
+        heavy_rows=_apart(heavy[0], panel.unit[1]),
+        heavy_columns=_apart(heavy[1], panel.unit[0]),
     )
     cosize = int(offsets.max()) + 1
     domain = f"{rows} × {columns} coordinates" if layout.rank == 2 else f"{columns} coordinates"
@@ -97,24 +101,27 @@ def _grid(layout: Layout | ComposedLayout) -> Offsets:
     offsets = np.asarray(layout.offsets())
     if offsets.dtype.kind != "i" or offsets.ndim != 1:
         raise DrawError("offsets that are drawn are integers", got=layout)
-    rows = size_of(layout, 0) if layout.rank == 2 else 1
+    rows = _size(layout, 0) if layout.rank == 2 else 1
     return offsets.reshape(-1, rows).T  # the first mode runs fastest
 
 
-def size_of(layout: Layout | ComposedLayout, mode: int) -> int:
+def _size(layout: Layout | ComposedLayout, mode: int) -> int:
     return int(layout[mode].size)
 
 
 def _boundaries(layout: Layout | ComposedLayout, mode: int | None) -> tuple[int, ...]:
     """Edges between elements of a mode (None: of the whole) where its outer modes advance."""
-    shape = _shape(layout if mode is None else layout[mode])
-    extents = flatten(shape) if isinstance(shape, tuple) else (shape,)
-    inner = extents[0]
-    total = math.prod(extents)
-    return tuple(range(inner, total, inner)) if len(extents) > 1 and 1 < inner < total else ()
+    extents = flatten(_shape(layout if mode is None else layout[mode]))
+    inner, total = extents[0], math.prod(extents)
+    return tuple(range(inner, total, inner)) if 1 < inner < total else ()
 
 
-def _shape(layout: Layout | ComposedLayout) -> object:
+def _apart(edges: tuple[int, ...], pixels: float) -> tuple[int, ...]:
+    """The edges, unless their lines would lie so close that they hide the cells."""
+    return edges if not edges or edges[0] * pixels >= CLOSEST_LINES else ()
+
+
+def _shape(layout: Layout | ComposedLayout) -> IntTuple:
     while isinstance(layout, ComposedLayout):  # its coordinates are those of the innermost layout
         layout = layout.layout_b
     return layout.shape

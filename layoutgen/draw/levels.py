@@ -70,22 +70,26 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
         tuple(boxes),
         top=tuple(Tick(c, str(c * block_n)) for c in range(shown_columns)),
         left=tuple(Tick(r, str(r * block_m)) for r in range(shown_rows)),
-        order=tuple((row + 0.5, column + 0.5) for row, column in place),
+        order=tuple((row + 0.5, column + 0.86) for row, column in place),
         heavy_rows=tuple(range(schedule.group, shown_rows, schedule.group)) if along == "m" else (),
         heavy_columns=tuple(range(schedule.group, shown_columns, schedule.group)) if along == "n" else (),
     )
-    cut = f" Shown: the first {shown_rows} × {shown_columns} tiles." if (rows, columns) != (shown_rows, shown_columns) else ""
+    cut = (
+        f" Shown: the first {shown_rows} × {shown_columns} tiles."
+        if (rows, columns) != (shown_rows, shown_columns)
+        else ""
+    )
     return Drawing(
         f"{plan.name}: which block computes which tile of C",
-        f"Numbers are blocks in launch order, below them the tile (m, n). Neighbouring blocks walk {along} within groups "
-        f"of {schedule.group} tiles, so that blocks which run together share rows of A and columns of B in L2; each "
-        f"sums over K = {extents[2]} in steps of {block_k}.{cut}" + "".join(f" The last {end}." for end in ends),
+        f"Numbers are blocks in launch order, below them the tile (m, n). Neighbouring blocks walk {along} within "
+        f"groups of {schedule.group} tiles, so that blocks which run together share rows of A and columns of B in L2; "
+        f"each sums over K = {extents[2]} in steps of {block_k}.{cut}" + "".join(f" The last {end}." for end in ends),
         beside([panel]),
         (Key("t0", f"one colour: {schedule.group} blocks that follow one another (eight colours, repeated)"),),
     )
 
 
-def _tile_panel(plan: Plan, id: str, boxes: list[Box]) -> Panel:
+def _tile_panel(plan: Plan, id: str, boxes: list[Box], outlines: tuple[Box, ...] = ()) -> Panel:
     """The block tile of C, its rows and columns numbered where warps may begin."""
     block_m, block_n, block_k = plan.tile.block
     side = unit(block_m, block_n)
@@ -99,6 +103,8 @@ def _tile_panel(plan: Plan, id: str, boxes: list[Box]) -> Panel:
         tuple(boxes),
         top=tuple(Tick(n, str(n)) for n in range(0, block_n, step)),
         left=tuple(Tick(m, str(m)) for m in range(0, block_m, step)),
+        outlines=outlines,
+        biggest=13.0,
     )
 
 
@@ -112,14 +118,15 @@ def warp_level(plan: Plan) -> Drawing:
     keys = tuple(Key(tone(w), f"warp {w}") for w in range(min(warps.size, TONES)))
     return Drawing(
         f"{plan.name}: which warp owns what of the block tile",
-        f"{warps.size} warps of {WARP_SIZE} threads, placed by (warp_m, warp_n) → warp = {warps}. m runs down, n runs right.",
+        f"{warps.size} warps of {WARP_SIZE} threads, placed by (warp_m, warp_n) → warp = {warps}. m runs down, n "
+        "right.",
         beside([_tile_panel(plan, "warp", boxes)]),
         keys,
     )
 
 
 def lane_level(plan: Plan) -> Drawing:
-    """Which lane of warp 0 owns each (m, n); the other warps faded."""
+    """Which lane of warp 0 owns each (m, n); the other warps blank."""
     owners = c_owners(plan.tile, plan.threads)
     # One number for each look: lanes of warp 0 as they are, other warps beyond them.
     number = np.where(owners.warp == 0, owners.lane, WARP_SIZE + owners.warp)
@@ -129,15 +136,16 @@ def lane_level(plan: Plan) -> Drawing:
         boxes.append(
             Box(*place, tone(r.value), str(r.value))
             if r.value < WARP_SIZE
-            else Box(*place, "panel", f"warp {r.value - WARP_SIZE}", faded=True)
+            else Box(*place, "panel", f"warp {r.value - WARP_SIZE}")
         )
+    outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in merge(owners.warp))
     values = (plan.tile.value_mode[0].size, plan.tile.value_mode[1].size)
     return Drawing(
         f"{plan.name}: which lane owns what of warp 0's tile",
-        f"Numbers are lanes, placed by (lane_m, lane_n) → lane = {plan.tile.lanes}. A lane owns {values[0]} × {values[1]} "
-        "values, in each of the pieces that bear its number; the other warps do the same beside it.",
-        beside([_tile_panel(plan, "lane", boxes)]),
-        (Key("t0", "a lane's piece: eight colours, repeated; the number tells"), Key("panel", "other warps", faded=True)),
+        f"Numbers are lanes, placed by (lane_m, lane_n) → lane = {plan.tile.lanes}. A lane owns {values[0]} "
+        f"× {values[1]} values, in each of the pieces that bear its number; the other warps do the same beside it.",
+        beside([_tile_panel(plan, "lane", boxes, outlines)]),
+        (Key("t0", "a lane's piece: eight colours, repeated; the number tells"), Key("panel", "other warps")),
     )
 
 
@@ -170,7 +178,8 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     marked_m = [Box(at, 0, count, block_k, "mark") for at, count in spans(m)]
     marked_n = [Box(0, at, block_k, count, "mark") for at, count in spans(n)]
     plain = Box(0, 0, block_m, block_k, "panel"), Box(0, 0, block_k, block_n, "panel")
-    a = Panel("a", f"A  {block_m} × {block_k}", block_m, block_k, tile.unit, (plain[0], *marked_m), left=tile.left)
+    title = f"A  {block_m} × {block_k}" if strip > 80 else "A"  # C's title begins where the strip ends
+    a = Panel("a", title, block_m, block_k, tile.unit, (plain[0], *marked_m), left=tile.left)
     b = Panel("b", f"B  {block_k} × {block_n}", block_k, block_n, tile.unit, (plain[1], *marked_n), top=tile.top)
     x, y = a.margin[0], b.margin[1]
     left, down = x + strip + gap, y + strip + gap + 26
@@ -184,9 +193,9 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     )
     return Drawing(
         f"{plan.name}: what thread {thread} owns (warp {warp}, lane {lane})",
-        f"Colours are warps, numbers are lanes. Highlighted: the {registers.rows} × {registers.columns} values of C that "
-        f"thread {thread} accumulates, and the rows of A and columns of B that it reads for them. At the right, its "
-        "accumulators: register number by row m and column n of C.",
+        f"Colours are warps, numbers are lanes. Highlighted: the {registers.rows} × {registers.columns} values of C "
+        f"that thread {thread} accumulates, and the rows of A and columns of B that it reads for them. At the right, "
+        "its accumulators: register number by row m and column n of C.",
         placed,
         (
             Key("mark", f"thread {thread}"),
@@ -202,7 +211,7 @@ def _registers(plan: Plan, thread: int) -> Panel:
     at_n = value_n + plan.threads.n.offsets()[thread]
     rows, columns = at_m.size, at_n.size
     boxes = [
-        Box(i, j, 1, 1, tone(2 * (a % 2) + b % 2), str(i + rows * j))
+        Box(i, j, 1, 1, "panel" if (a + b) % 2 else "paper", str(i + rows * j))
         for a, (first_i, _, count_i) in enumerate(pieces(at_m))
         for b, (first_j, _, count_j) in enumerate(pieces(at_n))
         for i in range(first_i, first_i + count_i)

@@ -14,6 +14,7 @@ from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 BANKS, BANK_BYTES = 32, 4  # CUDA C++ Programming Guide, "Shared Memory": 32 banks, successive 4-byte words
+MOST_REGIONS = 16  # of a panel's passes that get an outline; of finer ones the lines would hide the cells
 FOLD = 32  # elements of x in one panel of a copy
 
 
@@ -24,7 +25,7 @@ def tile_extents(plan: Plan, operand: Operand) -> tuple[int, int]:
 
 
 def smem_level(plan: Plan, operand: Operand) -> Drawing:
-    """One stage of an operand's shared memory, a row of banks at a time: which (x, k) each word holds, and the padding."""
+    """One stage of an operand's shared memory, a row of banks at a time: which (x, k) each word holds."""
     words = shared_words(operand.shared)
     extent, block_k = words.shape
     stage = operand.shared.stage_elements
@@ -39,7 +40,7 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
     ]
     labels = tuple(
         Box(word // BANKS, word % BANKS, 1, 1, "", f"{i},{j}")
-        for word, i, j in sorted(zip(words.reshape(-1).tolist(), x.reshape(-1).tolist(), k.reshape(-1).tolist()))
+        for word, i, j in sorted(zip(*(each.reshape(-1).tolist() for each in (words, x, k)), strict=True))
     )
     name, mode = operand.name.upper(), operand.x
     padding = stage - words.size
@@ -48,7 +49,7 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
         "bank",
         rows,
         BANKS,
-        (29.0, 15.0),
+        (31.0, 15.0),
         tuple(boxes),
         labels,
         top=tuple(Tick(bank, str(bank)) for bank in range(BANKS)),
@@ -57,12 +58,15 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
     )
     return Drawing(
         f"{plan.name}: {name}'s {extent} × {block_k} tile in shared memory",
-        f"Each cell is a word of {BANK_BYTES} bytes with the ({mode},k) that it holds; at the left the first word of each "
-        f"row, above it the bank. (x, k, stage) → word = {operand.shared.layout}. One stage of {plan.stages}: {stage} words"
-        + (f", {padding} of them padding." if padding else ", no padding."),
+        f"Each cell is a word of {BANK_BYTES} bytes with the ({mode},k) that it holds; at the left the first word of "
+        f"each row, above it the bank. (x, k, stage) → word = {operand.shared.layout}. One stage of {plan.stages}: "
+        f"{stage} words" + (f", {padding} of them padding." if padding else ", no padding."),
         beside([panel]),
         (
-            *(Key(tone(k), f"k = {k}" + (f", {k + TONES}" if k + TONES < block_k else "")) for k in range(min(TONES, block_k))),
+            *(
+                Key(tone(k), f"k = {k}" + (f", {k + TONES}" if k + TONES < block_k else ""))
+                for k in range(min(TONES, block_k))
+            ),
             *([Key("pad", "padding: holds nothing")] if padding else []),
         ),
     )
@@ -83,9 +87,19 @@ def copy_level(plan: Plan, operand: Operand) -> Drawing:
         part = piece[first : first + FOLD]
         grid = part.T if across else part
         boxes = tuple(
-            Box(r.row, r.column, r.rows, r.columns, tone(r.value % passes), str(r.value // passes), f"p{r.value % passes}")
+            Box(
+                r.row,
+                r.column,
+                r.rows,
+                r.columns,
+                tone(r.value % passes),
+                str(r.value // passes),
+                f"p{r.value % passes}",
+            )
             for r in merge(grid)
         )
+        regions = merge(grid % passes)
+        outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in regions)
         xs = tuple(Tick(i, str(first + i)) for i in range(min(FOLD, extent - first)))
         ks = tuple(Tick(k, str(k)) for k in range(block_k))
         panels.append(
@@ -94,21 +108,27 @@ def copy_level(plan: Plan, operand: Operand) -> Drawing:
                 f"{mode} = {first} .. {min(first + FOLD, extent) - 1}",
                 grid.shape[0],
                 grid.shape[1],
-                (24.0, 22.0),
+                (24.0, 23.0),
                 boxes,
                 top=xs if across else ks,
                 left=ks if across else xs,
+                outlines=outlines if len(regions) <= MOST_REGIONS else (),
             )
         )
     itemsize = ITEMSIZE[operand.dtype]
     name = operand.name.upper()
-    reads = f"Global reads are {copy.read_vector * itemsize} bytes, shared writes {copy.write_vector * itemsize}"
+    times = "pass" if passes == 1 else "passes"
     return Drawing(
         f"{plan.name}: which thread copies which element of {name}",
-        f"Numbers are threads, p is the pass in which they copy ({passes} passes of {copy.participants} threads). {reads} "
-        f"a thread; {copy.atom.name}, {plan.variant}. {mode} runs {'right' if across else 'down'}, k the other way.",
+        f"Numbers are threads, p is the pass in which they copy: {passes} {times} of {copy.participants} threads. A "
+        f"thread reads {copy.read_vector * itemsize} bytes of global memory at a time and writes "
+        f"{copy.write_vector * itemsize} to shared memory ({copy.atom.name}, variant {plan.variant}). {mode} runs "
+        + ("right, k down." if across else "down, k right."),
         stacked(panels) if across else beside(panels, gap=16),
-        tuple(Key(tone(p), f"pass {p}" + (f", {p + TONES}" if p + TONES < passes else "")) for p in range(min(TONES, passes))),
+        tuple(
+            Key(tone(p), f"pass {p}" + (f", {p + TONES}" if p + TONES < passes else ""))
+            for p in range(min(TONES, passes))
+        ),
     )
 
 
@@ -136,8 +156,9 @@ def banks_level(plan: Plan) -> Drawing:
     panels = [_banks(operand) for operand in plan.operands]
     return Drawing(
         f"{plan.name}: the banks that one load of a fragment hits",
-        "Rows are lanes of warp 0, columns banks; a cell is the word that the lane reads there. Lanes that read the same "
-        "word share it; different words in one bank must take turns. Below: how many words each bank has to deliver.",
+        "Rows are lanes of warp 0, columns banks; a cell is the word that the lane reads there. Lanes that read the "
+        "same word share it; different words in one bank must take turns. Below: how many words each bank has to "
+        "deliver.",
         beside(panels, gap=36),
         tuple(Key(tone(c), f"lanes {4 * c} .. {4 * c + 3}") for c in range(TONES)),
     )
@@ -153,7 +174,9 @@ def _banks(operand: Operand) -> Panel:
         for v in range(words.shape[1])
     ]
     distinct = [np.unique(words[bank == b]).size for b in range(BANKS)]
-    boxes += [Box(WARP_SIZE, b, 1, 1, "mark" if n == max(distinct) else "paper", str(n) if n else "") for b, n in enumerate(distinct)]
+    boxes += [
+        Box(WARP_SIZE, b, 1, 1, "mark" if n > 1 else "paper", str(n) if n else "") for b, n in enumerate(distinct)
+    ]
     name = operand.name.upper()
     return Panel(
         f"banks_{operand.name}",

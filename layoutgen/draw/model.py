@@ -12,8 +12,8 @@ TITLE, TICK, TICK_WIDTH = 22.0, 15.0, 46.0  # pixels that a panel's title, ticks
 class Box:
     """Rows row .. row + rows and columns column .. column + columns of a panel, in one look.
 
-    look: a class of `palette.rules` (t0 .. t7, panel, pad, mark, paper). label: shown where it fits; note: a second, smaller
-    line. faded: it is not what the picture is about.
+    look: a class of `palette.rules`: t0 .. t7, panel (what the picture is not about), pad, mark or paper.
+    label: shown where it fits; note: a second, smaller line.
     """
 
     row: int
@@ -23,7 +23,6 @@ class Box:
     look: str
     label: str = ""
     note: str = ""
-    faded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,9 @@ class Panel:
 
     id: unique in its drawing. rows, columns: its extent in elements. unit: (width, height) of one element in pixels.
     labels: boxes of look "" that only carry text, drawn over the others. grid: whether thin lines part the elements.
-    heavy_rows, heavy_columns: element edges with a heavy line. order: (row, column) centres that a line connects.
+    heavy_rows, heavy_columns: element edges with a heavy line; outlines: boxes with one around. order: (row, column)
+    points; a line connects those that are neighbours.
+    biggest: font size of labels where they have room.
     flat: too many boxes to outline and label: rows of runs, printed as one path for each look.
     """
 
@@ -56,8 +57,10 @@ class Panel:
     grid: bool = False
     heavy_rows: tuple[int, ...] = ()
     heavy_columns: tuple[int, ...] = ()
+    outlines: tuple[Box, ...] = ()
     order: tuple[tuple[float, float], ...] = ()
     flat: bool = False
+    biggest: float = 12.0
     x: float = 0.0
     y: float = 0.0
 
@@ -87,7 +90,6 @@ class Key:
 
     look: str
     text: str
-    faded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

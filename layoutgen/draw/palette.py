@@ -81,7 +81,7 @@ def style(theme: Theme) -> str:
     """The style sheet of a picture that stands alone; "auto" follows the reader's choice of light or dark."""
     plain = (
         f"text{{font-family:{FONT}}}.line,.strong,.order{{fill:none}}.box{{stroke-width:.75}}.line{{stroke-width:.5}}"
-        ".strong{stroke-width:1.5}.order{stroke-width:1.25;opacity:.55}.faded{opacity:.4}.pad{fill:url(#hatch)}"
+        ".strong{stroke-width:1.5}.order{stroke-width:1.25;opacity:.55}.pad{fill:url(#hatch)}"
     )
     if theme != "auto":
         return plain + rules(DARK if theme == "dark" else LIGHT)

@@ -10,7 +10,9 @@ from layoutgen.draw.svg import to_svg
 from layoutgen.errors import DrawError
 
 FONTS = Path(__file__).parent / "fonts"
-COVERED = frozenset(map(chr, [*range(0x20, 0x7F), 0x0A, 0xA0, 0xB7, 0xD7, 0x2013, 0x2014, 0x2026, *range(0x2190, 0x2194)]))
+COVERED = frozenset(
+    map(chr, [*range(0x20, 0x7F), 0x0A, 0xA0, 0xB7, 0xD7, 0x2013, 0x2014, 0x2026, *range(0x2190, 0x2194)])
+)
 SCALE = 2.0  # pixels of the image per pixel of the SVG: sharp on screens and in slides
 MOST_PIXELS = 1 << 26
 

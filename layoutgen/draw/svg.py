@@ -1,7 +1,7 @@
 """Drawing -> SVG: small, sharp, readable by screen readers, in the reader's light or dark.
 
-Text stays text. Each panel is a group ``<g id=.. data-unit="W H" transform="translate(X Y)">`` in pixels, so that element
-(row, column) lies at (column W, row H) within it.
+Text stays text. Each panel is a group ``<g id=.. data-unit="W H" transform="translate(X Y)">`` in pixels, so that
+element (row, column) lies at (column W, row H) within it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from html import escape
+from math import dist
 
 from layoutgen.draw.model import TICK, Box, Drawing, Key, Panel
 from layoutgen.draw.palette import Theme, style
@@ -17,7 +18,8 @@ from layoutgen.draw.palette import Theme, style
 MARGIN, HEAD, LINE, KEY = 24.0, 24.0, 17.0, 20.0
 LEAST_WIDTH = 560.0
 ADVANCE = 0.62  # widest average advance of a digit or letter, in font sizes (DejaVu Sans; the others are narrower)
-BIGGEST, SMALLEST = 12.0, 5.0  # font sizes in a cell; what needs a smaller one is left out
+NOTE = 0.78  # the size of a note beside its label's
+SMALLEST = 5.0  # font size in a cell; what needs a smaller one is left out
 
 
 def to_svg(drawing: Drawing, theme: Theme = "auto") -> str:
@@ -80,7 +82,7 @@ def _boxes(panel: Panel) -> Iterator[str]:
     width, height = panel.unit
     looks: dict[str, list[Box]] = defaultdict(list)
     for box in panel.boxes:
-        looks[box.look + (" faded" if box.faded else "")].append(box)
+        looks[box.look].append(box)
     for look, boxes in looks.items():
         yield f'<g class="box {look}">'
         for box in boxes:
@@ -115,31 +117,45 @@ def _lines(panel: Panel) -> Iterator[str]:
         thin += "".join(f"M{_n(column * width)} 0v{_n(panel.height)}" for column in range(1, panel.columns))
         yield f'<path class="line" d="{thin}"/>'
     if panel.order:
-        points = " ".join(f"{_n(column * width)},{_n(row * height)}" for row, column in panel.order)
-        yield f'<polyline class="order" points="{points}"/>'
+        steps = ((a, b) for a, b in zip(panel.order, panel.order[1:], strict=False) if dist(a, b) <= 1)
+        path = "".join(
+            f"M{_n(a[1] * width)} {_n(a[0] * height)}L{_n(b[1] * width)} {_n(b[0] * height)}" for a, b in steps
+        )
+        yield f'<path class="order" d="{path}"/>'
     heavy = "".join(f"M0 {_n(row * height)}h{_n(panel.width)}" for row in panel.heavy_rows)
     heavy += "".join(f"M{_n(column * width)} 0v{_n(panel.height)}" for column in panel.heavy_columns)
+    for box in panel.outlines:
+        across, down = _n(box.columns * width), _n(box.rows * height)
+        heavy += f"M{_n(box.column * width)} {_n(box.row * height)}h{across}v{down}h-{across}z"
     heavy += f"M0 0h{_n(panel.width)}v{_n(panel.height)}h{_n(-panel.width)}z"
     yield f'<path class="strong" d="{heavy}"/>'
 
 
 def _labels(panel: Panel, boxes: Iterable[Box]) -> Iterator[str]:
-    """Texts in the middle of their boxes, grouped by size and look; what does not fit is left out."""
+    """Texts in the middle of their boxes, grouped by size and look; what does not fit is left out.
+
+    Boxes of one extent share a size, that of the longest text among them.
+    """
     width, height = panel.unit
+    every = list(boxes)
+    longest: dict[tuple[int, int, bool], tuple[int, int]] = defaultdict(lambda: (1, 1))
+    for box in every:
+        label, note = longest[box.rows, box.columns, bool(box.note)]
+        longest[box.rows, box.columns, bool(box.note)] = max(label, len(box.label)), max(note, len(box.note))
     groups: dict[tuple[float, str], list[str]] = defaultdict(list)
-    for box in boxes:
+    for box in every:
         across, down = box.columns * width, box.rows * height
         x, y = box.column * width + across / 2, box.row * height + down / 2
-        look = "on" if box.look == "mark" else "soft" if box.faded else ""
-        lines = [(box.label, 1.0)] + ([(box.note, 0.78)] if box.note else [])
-        tall = sum(scale for _, scale in lines) + 0.25 * (len(lines) - 1)
-        for index, (text, scale) in enumerate(lines):
-            size = min(BIGGEST, (down - 2) / tall * 0.95, (across - 2) / (ADVANCE * max(1, len(text)) * scale)) * scale
+        look = "on" if box.look == "mark" else "soft" if box.look == "panel" else ""
+        lengths = longest[box.rows, box.columns, bool(box.note)]
+        tall = 1.85 if box.note else 0.95  # capitals, their distance and a little air
+        for index, text in enumerate((box.label, box.note)):
+            scale = NOTE if index else 1.0
+            size = scale * min(panel.biggest, (down - 3) / tall, (across - 2) / (ADVANCE * lengths[index] * scale))
             size = int(size * 2) / 2
             if text and size >= SMALLEST:
-                shift = 0.36 * size if len(lines) == 1 else (-0.12 * size if index == 0 else 1.05 * size)
-                kind = "soft" if index and not look else look
-                groups[size, kind].append(f'<text x="{_n(x)}" y="{_n(y + shift)}">{_t(text)}</text>')
+                shift = 0.36 * size if not box.note else (1.05 * size if index else -0.07 * size)
+                groups[size, look].append(f'<text x="{_n(x)}" y="{_n(y + shift)}">{_t(text)}</text>')
     for (size, look), texts in groups.items():
         looks = f'class="{look}" ' if look else ""
         yield f'<g {looks}font-size="{_n(size)}" text-anchor="middle">'
@@ -168,8 +184,7 @@ def _legend(keys: Iterable[Key], width: float) -> tuple[list[str], float]:
         wide = 26 + len(key.text) * 12 * 0.56 + 18
         if x and x + wide > width:
             x, y = 0.0, y + KEY
-        look = key.look + (" faded" if key.faded else "")
-        parts.append(f'<rect class="{look}" x="{_n(x)}" y="{_n(y)}" width="18" height="13" rx="2"/>')
+        parts.append(f'<rect class="{key.look}" x="{_n(x)}" y="{_n(y)}" width="18" height="13" rx="2"/>')
         parts.append(f'<rect class="line" x="{_n(x)}" y="{_n(y)}" width="18" height="13" rx="2"/>')
         parts.append(f'<text x="{_n(x + 25)}" y="{_n(y + 10.6)}">{_t(key.text)}</text>')
         x += wide
