@@ -54,6 +54,7 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         dark=variables(DARK),
         looks=rules(_VARIABLES),
         map=map_svgs(plan),
+        states=STATES,
         lanes=timeline_svg(moments, plan.stages),
         data=page_data(plan, moments, thread),
         keyboard=KEYBOARD,
@@ -174,6 +175,11 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
 
 STEP, LANE = 7.0, 30.0  # pixels of one step and of one row of the timeline
 _LOOKS = {"empty": "panel", "arriving": "t1", "landed": "t3", "ready": "t2"}
+STATES = (
+    ("t1", "arriving: copies are in flight"),
+    ("t3", "landed: each thread knows of its own copies"),
+    ("t2", "ready: all threads have met, and may read"),
+)
 
 
 def timeline_svg(moments: tuple[Moment, ...], stages: int) -> dict[str, Any]:

@@ -49,8 +49,8 @@ def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False) -> D
     the offsets instead.
 
     Raises:
-        DrawError: the layout has more than two modes or 32768 elements, run-time extents, or offsets that are
-            no integers.
+        DrawError: the layout has more than two modes or 32768 elements, or extents of the run time.
+        LayoutError: its offsets are no integers.
     """
     if layout.rank > 2:
         raise DrawError(
@@ -99,8 +99,6 @@ def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False) -> D
 def _grid(layout: Layout | ComposedLayout) -> Offsets:
     """Offsets in an array (rows, columns); a layout of one mode is one row."""
     offsets = np.asarray(layout.offsets())
-    if offsets.dtype.kind != "i" or offsets.ndim != 1:
-        raise DrawError("offsets that are drawn are integers", got=layout)
     rows = _size(layout, 0) if layout.rank == 2 else 1
     return offsets.reshape(-1, rows).T  # the first mode runs fastest
 

@@ -149,11 +149,9 @@ def lane_level(plan: Plan) -> Drawing:
     )
 
 
-def pieces(coordinates: Offsets) -> list[tuple[int, int, int]]:
-    """A thread's value coordinates in one mode, in order -> (first value, first coordinate, length) of each piece."""
-    breaks = np.flatnonzero(np.diff(coordinates, prepend=coordinates[0] - 2) != 1)
-    lengths = np.diff(breaks, append=coordinates.size)
-    return [(int(v), int(coordinates[v]), int(n)) for v, n in zip(breaks, lengths, strict=True)]
+def jumps(coordinates: Offsets) -> tuple[int, ...]:
+    """A thread's value coordinates in one mode -> the values that do not lie next to the one before."""
+    return tuple(int(value) for value in np.flatnonzero(np.diff(coordinates) != 1) + 1)
 
 
 def value_level(plan: Plan, thread: int = 0) -> Drawing:
@@ -210,13 +208,7 @@ def _registers(plan: Plan, thread: int) -> Panel:
     at_m = value_m + plan.threads.m.offsets()[thread]
     at_n = value_n + plan.threads.n.offsets()[thread]
     rows, columns = at_m.size, at_n.size
-    boxes = [
-        Box(i, j, 1, 1, "panel" if (a + b) % 2 else "paper", str(i + rows * j))
-        for a, (first_i, _, count_i) in enumerate(pieces(at_m))
-        for b, (first_j, _, count_j) in enumerate(pieces(at_n))
-        for i in range(first_i, first_i + count_i)
-        for j in range(first_j, first_j + count_j)
-    ]
+    boxes = [Box(i, j, 1, 1, "paper", str(i + rows * j)) for i in range(rows) for j in range(columns)]
     return Panel(
         "registers",
         f"accumulators of thread {thread}",
@@ -226,6 +218,7 @@ def _registers(plan: Plan, thread: int) -> Panel:
         tuple(boxes),
         top=tuple(Tick(j, str(n)) for j, n in enumerate(at_n)),
         left=tuple(Tick(i, str(m)) for i, m in enumerate(at_m)),
-        heavy_rows=tuple(first for first, _, _ in pieces(at_m)[1:]),
-        heavy_columns=tuple(first for first, _, _ in pieces(at_n)[1:]),
+        grid=True,
+        heavy_rows=jumps(at_m),
+        heavy_columns=jumps(at_n),
     )

@@ -58,16 +58,17 @@ def roofline_svg(roofline: Roofline) -> str:
     parts.append(
         f'<text x="{x(ridge) - 4:.1f}" y="{y(peak) - 3:.1f}" text-anchor="end">{peak / 1000:.3g} TFLOP/s</text>'
     )
-    for point in roofline.points:
+    for index, point in enumerate(roofline.points):
         gflops = point.gflops if point.gflops is not None else roofline.roof(point.intensity)
         at_x, at_y = x(point.intensity), y(gflops)
         parts.append(f'<path class="guide" d="M{at_x:.1f} {at_y:.1f}V{HEIGHT - BOTTOM:g}"/>')
         parts.append(f'<circle class="mark" cx="{at_x:.1f}" cy="{at_y:.1f}" r="4.5"/>')
-        # Beside the guide line, on the side that has more room.
-        place = (at_x + 8, "start") if at_x < (LEFT + WIDTH) / 2 else (at_x - 8, "end")
-        for text, weight, below in ((point.name, "bold", 17), (f"{point.intensity:.4g} FLOP/byte", "normal", 30)):
+        # At the guide line's foot, where the roof is not, on the side that has more room; above those before.
+        place = (at_x + 6, "start") if at_x < (LEFT + WIDTH) / 2 else (at_x - 6, "end")
+        foot = HEIGHT - BOTTOM - 32 * index
+        for text, weight, above in ((point.name, "bold", 20), (f"{point.intensity:.4g} FLOP/byte", "normal", 7)):
             parts.append(
-                f'<text x="{place[0]:.1f}" y="{at_y + below:.1f}" text-anchor="{place[1]}" font-weight="{weight}">'
+                f'<text x="{place[0]:.1f}" y="{foot - above:.1f}" text-anchor="{place[1]}" font-weight="{weight}">'
                 f"{escape(text)}</text>"
             )
     return "".join([*parts, "</g></svg>"])
