@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from benchmarks.table import table
+from docs import picture
 from layoutgen import spec
 from layoutgen.check import check
 from layoutgen.hw.devices import device
@@ -37,3 +38,8 @@ def test_links_lead_somewhere() -> None:
     for text in (README, (ROOT / "docs" / "spec.md").read_text()):
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (ROOT / target).exists(), target
+
+
+def test_the_picture_is_drawn_from_the_plan() -> None:
+    assert picture.FILE.read_text() == picture.picture()
+    assert f"({picture.FILE.relative_to(ROOT)})" in README

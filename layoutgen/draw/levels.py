@@ -17,7 +17,7 @@ from layoutgen.plan.tile import WARP_SIZE
 MOST_TILES = 32  # drawn along each mode of C
 MOST_BLOCKS = 1 << 20
 LONGEST = 1024  # pixels of the longer side of a block tile, unless elements get too large
-BIGGEST_ELEMENT = 6.0
+BIGGEST_ELEMENT = 5.0
 
 
 def unit(rows: int, columns: int) -> float:
