@@ -16,7 +16,7 @@ from layoutgen.draw.budgets import Aside
 from layoutgen.draw.cells import merge
 from layoutgen.draw.levels import block_level, require_thread, unit
 from layoutgen.draw.memory import BANKS, copy_passes
-from layoutgen.draw.model import Box, Panel, Tick
+from layoutgen.draw.model import MOST_BOXES, Box, Panel, Tick
 from layoutgen.draw.palette import DARK, LIGHT, Palette, rules, tone, variables
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.draw.svg import panel_svg
@@ -149,7 +149,7 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
     side = unit(block_m, block_n)
 
     def panel(name: str, rows: int, columns: int, boxes: list[Box]) -> Panel:
-        return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=20.0)
+        return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=20.0, flat=len(boxes) > MOST_BOXES)
 
     warps = [Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}") for r in merge(owners.warp)]
     lanes = [

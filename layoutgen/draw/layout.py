@@ -9,7 +9,7 @@ import numpy as np
 from layoutgen.algebra import ComposedLayout, Layout, Offsets, View, evaluate
 from layoutgen.algebra.expression import show
 from layoutgen.algebra.int_tuple import IntTuple, flatten
-from layoutgen.draw.cells import runs
+from layoutgen.draw.cells import merge
 from layoutgen.draw.memory import BANKS
 from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside
 from layoutgen.draw.palette import TONES, tone
@@ -150,5 +150,5 @@ def _labelled(offsets: Offsets, tones: Offsets, banks: bool) -> Panel:
 def _flat(tones: Offsets) -> Panel:
     rows, columns = tones.shape
     side = min(6.0, 1024 / max(rows, columns))
-    boxes = tuple(Box(r, start, 1, n, tone(value)) for r in range(rows) for start, n, value in runs(tones[r]))
+    boxes = tuple(Box(r.row, r.column, r.rows, r.columns, tone(r.value)) for r in merge(tones))
     return Panel("layout", "", rows, columns, (side, side), boxes, flat=True)

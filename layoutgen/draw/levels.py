@@ -6,7 +6,7 @@ import numpy as np
 
 from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge, spans
-from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside
+from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside
 from layoutgen.draw.palette import TONES, tone
 from layoutgen.errors import DrawError
 from layoutgen.facts import c_owners
@@ -104,6 +104,7 @@ def _tile_panel(plan: Plan, id: str, boxes: list[Box], outlines: tuple[Box, ...]
         top=tuple(Tick(n, str(n)) for n in range(0, block_n, step)),
         left=tuple(Tick(m, str(m)) for m in range(0, block_m, step)),
         outlines=outlines,
+        flat=len(boxes) > MOST_BOXES,
         biggest=13.0,
     )
 
@@ -138,11 +139,12 @@ def lane_level(plan: Plan) -> Drawing:
             if r.value < WARP_SIZE
             else Box(*place, "panel", f"warp {r.value - WARP_SIZE}")
         )
+    numbers = "Lanes are too small for numbers" if len(boxes) > MOST_BOXES else "Numbers are lanes"
     outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in merge(owners.warp))
     values = (plan.tile.value_mode[0].size, plan.tile.value_mode[1].size)
     return Drawing(
         f"{plan.name}: which lane owns what of warp 0's tile",
-        f"Numbers are lanes, placed by (lane_m, lane_n) → lane = {plan.tile.lanes}. A lane owns {values[0]} "
+        f"{numbers}, placed by (lane_m, lane_n) → lane = {plan.tile.lanes}. A lane owns {values[0]} "
         f"× {values[1]} values, in each of the pieces that bear its number; the other warps do the same beside it.",
         beside([_tile_panel(plan, "lane", boxes, outlines)]),
         (Key("t0", "a lane's piece: eight colours, repeated; the number tells"), Key("panel", "other warps")),
@@ -181,8 +183,9 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     b = Panel("b", f"B  {block_k} × {block_n}", block_k, block_n, tile.unit, (plain[1], *marked_n), top=tile.top)
     x, y = a.margin[0], b.margin[1]
     left, down = x + strip + gap, y + strip + gap + 26
-    inner = Panel("value", tile.title, tile.rows, tile.columns, tile.unit, tile.boxes)
+    inner = Panel("value", tile.title, tile.rows, tile.columns, tile.unit, tile.boxes, flat=tile.flat)
     registers = _registers(plan, thread)
+    colours = "Colours are warps" if tile.flat else "Colours are warps, numbers are lanes"
     placed = (
         a.at(x, down),
         b.at(left, y),
@@ -191,7 +194,7 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     )
     return Drawing(
         f"{plan.name}: what thread {thread} owns (warp {warp}, lane {lane})",
-        f"Colours are warps, numbers are lanes. Highlighted: the {registers.rows} × {registers.columns} values of C "
+        f"{colours}. Highlighted: the {registers.rows} × {registers.columns} values of C "
         f"that thread {thread} accumulates, and the rows of A and columns of B that it reads for them. At the right, "
         "its accumulators: register number by row m and column n of C.",
         placed,

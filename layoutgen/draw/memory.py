@@ -6,7 +6,7 @@ import numpy as np
 
 from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge
-from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside, stacked
+from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, stacked
 from layoutgen.draw.palette import TONES, tone
 from layoutgen.facts import copy_owners, shared_words
 from layoutgen.plan.model import Operand, Plan
@@ -14,6 +14,7 @@ from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 BANKS, BANK_BYTES = 32, 4  # CUDA C++ Programming Guide, "Shared Memory": 32 banks, successive 4-byte words
+MOST_WORDS = 1 << 12  # of a stage whose cells tell their element; of larger ones colours tell k
 MOST_REGIONS = 16  # of a panel's passes that get an outline; of finer ones the lines would hide the cells
 FOLD = 32  # elements of x in one panel of a copy
 
@@ -38,12 +39,17 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
         Box(r.row, r.column, r.rows, r.columns, {-1: "pad", -2: "panel"}.get(r.value, tone(r.value)))
         for r in merge(holds.reshape(rows, BANKS))
     ]
-    labels = tuple(
-        Box(word // BANKS, word % BANKS, 1, 1, "", f"{i},{j}")
-        for word, i, j in sorted(zip(*(each.reshape(-1).tolist() for each in (words, x, k)), strict=True))
+    labels = (
+        ()
+        if words.size > MOST_WORDS
+        else tuple(
+            Box(word // BANKS, word % BANKS, 1, 1, "", f"{i},{j}")
+            for word, i, j in sorted(zip(*(each.reshape(-1).tolist() for each in (words, x, k)), strict=True))
+        )
     )
     name, mode = operand.name.upper(), operand.x
     padding = stage - words.size
+    held = f"({mode},k)" if labels else "k"
     panel = Panel(
         f"smem_{operand.name}",
         "bank",
@@ -58,7 +64,7 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
     )
     return Drawing(
         f"{plan.name}: {name}'s {extent} × {block_k} tile in shared memory",
-        f"Each cell is a word of {BANK_BYTES} bytes with the ({mode},k) that it holds; at the left the first word of "
+        f"Each cell is a word of {BANK_BYTES} bytes with the {held} that it holds; at the left the first word of "
         f"each row, above it the bank. (x, k, stage) → word = {operand.shared.layout}. One stage of {plan.stages}: "
         f"{stage} words" + (f", {padding} of them padding." if padding else ", no padding."),
         beside([panel]),
@@ -82,6 +88,7 @@ def copy_level(plan: Plan, operand: Operand) -> Drawing:
     piece = owners.thread * passes + at
     mode = operand.x
     across = mode == "n"  # B is k x n: its n runs right
+    flat = len(merge(piece)) > MOST_BOXES
     panels = []
     for first in range(0, extent, FOLD):
         part = piece[first : first + FOLD]
@@ -112,15 +119,17 @@ def copy_level(plan: Plan, operand: Operand) -> Drawing:
                 boxes,
                 top=xs if across else ks,
                 left=ks if across else xs,
+                flat=flat,
                 outlines=outlines if len(regions) <= MOST_REGIONS else (),
             )
         )
     itemsize = ITEMSIZE[operand.dtype]
     name = operand.name.upper()
+    numbers = "Too fine for the numbers of threads; colours tell" if flat else "Numbers are threads, p is"
     times = "pass" if passes == 1 else "passes"
     return Drawing(
         f"{plan.name}: which thread copies which element of {name}",
-        f"Numbers are threads, p is the pass in which they copy: {passes} {times} of {copy.participants} threads. A "
+        f"{numbers} the pass in which they copy: {passes} {times} of {copy.participants} threads. A "
         f"thread reads {copy.read_vector * itemsize} bytes of global memory at a time and writes "
         f"{copy.write_vector * itemsize} to shared memory ({copy.atom.name}, variant {plan.variant}). {mode} runs "
         + ("right, k down." if across else "down, k right."),

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 TITLE, TICK, TICK_WIDTH = 22.0, 15.0, 46.0  # pixels that a panel's title, ticks above and ticks at its left take
 
 
+MOST_BOXES = 2100  # of a drawing that outlines and labels each; a file of so many stays under 300 KB
+
+
 @dataclass(frozen=True, slots=True)
 class Box:
     """Rows row .. row + rows and columns column .. column + columns of a panel, in one look.
@@ -42,7 +45,7 @@ class Panel:
     heavy_rows, heavy_columns: element edges with a heavy line; outlines: boxes with one around. order: (row, column)
     points; a line connects those that are neighbours.
     biggest: font size of labels where they have room.
-    flat: too many boxes to outline and label: rows of runs, printed as one path for each look.
+    flat: too many boxes to outline and label (MOST_BOXES): printed as one path for each look.
     """
 
     id: str

@@ -69,9 +69,16 @@ def tone(index: int) -> str:
 def rules(palette: Palette) -> str:
     """CSS of every look: t0 .. t7, panel, pad, mark; and of text and lines."""
     p = palette
-    tones = "".join(f".t{index}{{fill:{colour}}}.s{index}{{stroke:{colour}}}" for index, colour in enumerate(p.tones))
+    fills = {
+        **{tone(i): colour for i, colour in enumerate(p.tones)},
+        "paper": p.paper,
+        "panel": p.panel,
+        "mark": p.mark,
+    }
+    # A look is a fill; as the stroke of a run (see `svg`) its name begins with s-.
+    looks = "".join(f".{look}{{fill:{colour}}}.s-{look}{{stroke:{colour}}}" for look, colour in fills.items())
     return (
-        f"{tones}.paper{{fill:{p.paper}}}.panel{{fill:{p.panel}}}.mark{{fill:{p.mark}}}.hatch{{stroke:{p.hatch}}}"
+        f"{looks}.hatch{{stroke:{p.hatch}}}"
         f".box{{stroke:{p.paper}}}.line{{stroke:{p.line}}}.strong{{stroke:{p.strong}}}.order{{stroke:{p.strong}}}"
         f"text{{fill:{p.ink}}}.soft,.soft text{{fill:{p.soft}}}.on text{{fill:{p.mark_ink}}}"
     )

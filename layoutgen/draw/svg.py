@@ -12,6 +12,9 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from math import dist
 
+import numpy as np
+
+from layoutgen.draw.cells import runs
 from layoutgen.draw.model import TICK, Box, Drawing, Key, Panel
 from layoutgen.draw.palette import Theme, style
 
@@ -93,20 +96,23 @@ def _boxes(panel: Panel) -> Iterator[str]:
 
 def _flat(panel: Panel) -> Iterator[str]:
     """Runs as strokes one element thick, in units of elements: six or seven bytes a run, whatever the pattern."""
-    width, height = panel.unit
-    looks: dict[str, dict[int, list[Box]]] = defaultdict(lambda: defaultdict(list))
+    looks = list(dict.fromkeys(box.look for box in panel.boxes))
+    grid = np.full((panel.rows, panel.columns), -1, dtype=np.int64)
     for box in panel.boxes:
-        looks[box.look][box.row].append(box)
+        grid[box.row : box.row + box.rows, box.column : box.column + box.columns] = looks.index(box.look)
+    paths: list[list[str]] = [[] for _ in looks]
+    for row in range(panel.rows):
+        pens = [0] * len(looks)
+        for start, length, look in runs(grid[row]):
+            if look < 0:
+                continue
+            move = f"m{start - pens[look]} 0" if pens[look] else f"M{start} {row}.5"
+            paths[look].append(f"{move}h{length}")
+            pens[look] = start + length
+    width, height = panel.unit
     yield f'<g transform="scale({_n(width)} {_n(height)})" shape-rendering="crispEdges" fill="none">'
-    for look, lines in looks.items():
-        path = []
-        for row, boxes in sorted(lines.items()):
-            pen = 0
-            for box in sorted(boxes, key=lambda box: box.column):
-                move = f"M{box.column} {row}.5" if pen == 0 else f"m{box.column - pen} 0"
-                path.append(f"{move}h{box.columns}")
-                pen = box.column + box.columns
-        yield f'<path class="{look.replace("t", "s")}" d="{"".join(path)}"/>'
+    for name, path in zip(looks, paths, strict=True):
+        yield f'<path class="s-{name}" d="{"".join(path)}"/>'
     yield "</g>"
 
 

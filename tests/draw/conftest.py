@@ -15,6 +15,14 @@ DRAFTS = {
     "mixed_copies": Draft(stages=3, copy_a="{atom: ldg.sts}", copy_b="{atom: cp.async}"),
     "odd_k": Draft(block=(64, 64, 5), contiguous=("m", "n")),
     "along_n": Draft(raster="along_n", group=3, contiguous=("k", "k")),
+    # Single values far from their like, and a deep tile: more cells than a picture can outline and label.
+    "fine": Draft(
+        block=(256, 128, 32),
+        warps="(4,2):(2,1)",
+        values=("1", "1"),
+        copy_a="{atom: cp.async, values: [1, 1]}",
+        copy_b="{atom: cp.async, values: [1, 1]}",
+    ),
     "values_apart": Draft(values=("(2,2):(1,16)", "(2,2):(1,16)")),
 }
 NAMES = (*paths.shipped_specs(), *DRAFTS)

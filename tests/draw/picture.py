@@ -51,7 +51,7 @@ def panel(group: ElementTree.Element) -> Read:
         for path in child.findall(f"{SVG}path"):  # runs, in units of elements
             for row, runs in strokes(path.attrib["d"]):
                 for start, length in runs:
-                    look[row, start : start + length] = path.attrib["class"].replace("s", "t")
+                    look[row, start : start + length] = path.attrib["class"].removeprefix("s-")
                     covered[row, start : start + length] += 1
     rects.sort(key=lambda rect: rect[0])
     texts = {}

@@ -142,7 +142,9 @@ def test_arrow_keys_move_and_stop_at_the_edge(browser: Browser, files: dict[str,
             ("ArrowDown", (1, 0)),
             ("Shift+ArrowRight", (0, 8)),
             ("ArrowLeft", (0, -1)),
+            ("Shift+ArrowDown", (8, 0)),
             ("ArrowUp", (-1, 0)),
+            ("Shift+ArrowUp", (-8, 0)),
             ("ArrowUp", (0, 0)),
         ):
             page.keyboard.press(key)

@@ -69,4 +69,5 @@ def test_every_look_has_a_rule() -> None:
     css = rules(LIGHT)
     for look in (*(tone(i) for i in range(2 * TONES)), "panel", "paper", "mark", "hatch", "box", "line", "strong"):
         assert f".{look}{{" in css
+    assert all(f".s-{look}{{" in css for look in ("t0", "t7", "panel", "paper", "mark"))
     assert all(getattr(LIGHT, name) in css for name in Palette.__slots__ if name != "tones")
