@@ -148,8 +148,8 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
     block_m, block_n, block_k = plan.tile.block
     side = unit(block_m, block_n)
 
-    def panel(name: str, rows: int, columns: int, boxes: list[Box]) -> Panel:
-        return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=20.0, flat=len(boxes) > MOST_BOXES)
+    def panel(name: str, rows: int, columns: int, boxes: list[Box], biggest: float = 20.0) -> Panel:
+        return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=biggest, flat=len(boxes) > MOST_BOXES)
 
     warps = [Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}") for r in merge(owners.warp)]
     lanes = [
@@ -166,7 +166,7 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
         "views": [
             ("block", panel_svg(grid)),
             ("warp", panel_svg(panel("view-warp", block_m, block_n, warps))),
-            ("lane", panel_svg(panel("view-lane", block_m, block_n, lanes))),
+            ("lane", panel_svg(panel("view-lane", block_m, block_n, lanes, biggest=12.0))),
         ],
         "a": panel_svg(panel("strip-a", block_m, block_k, [Box(0, 0, block_m, block_k, "panel", "A")])),
         "b": panel_svg(panel("strip-b", block_k, block_n, [Box(0, 0, block_k, block_n, "panel", "B")])),
