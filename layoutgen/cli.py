@@ -246,6 +246,39 @@ def diff(
     raise typer.Exit(0 if found.same else 1)
 
 
+@app.command(no_args_is_help=True)
+def draw(
+    source: Annotated[
+        str, typer.Argument(metavar="SPEC|LAYOUT", help="A spec as for check, or such as '(8,4):(4,1)'.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="x.svg, x.png or x.html.")],
+    level: Annotated[
+        str | None,
+        typer.Option(help="block, warp, lane, value, smem_a, smem_b, copy_a, copy_b or banks  [default: value]"),
+    ] = None,
+    variant: Annotated[str | None, typer.Option(metavar="NAME", help="Of the spec  [default: the primary one]")] = None,
+    thread: Annotated[int | None, typer.Option(metavar="T", help="Whose values to show  [default: 0]")] = None,
+    shape: Annotated[str | None, typer.Option(metavar="M,N,K", help="The problem of --level block.")] = None,
+    banks: Annotated[bool, typer.Option("--banks", help="Colour a LAYOUT by shared-memory bank.")] = False,
+    theme: Annotated[str | None, typer.Option(help="auto, light or dark  [default: auto; a PNG is light]")] = None,
+    device: DeviceName = None,
+) -> None:
+    """Draw a tiling, or a layout of at most two modes.
+
+    An .svg or .png shows one level. An .html is a page to explore a spec in, beside its budgets on the device.
+    """
+    from layoutgen.draw import draw as draw_file
+
+    on = _device(device) if device is not None or out.suffix.lower() == ".html" else None
+    with _reported():
+        typer.echo(
+            draw_file(
+                source, out, level=level, variant=variant, thread=thread, shape=_extents(shape), banks=banks, theme=theme,
+                device=on,
+            )
+        )  # fmt: skip
+
+
 @app.command(name="list")
 def list_(device: DeviceName = None) -> None:
     """List the specs that come with layoutgen."""

@@ -106,3 +106,7 @@ class SimError(LayoutgenError):
 
 class OperandError(LayoutgenError, ValueError):
     """An operator was called with operands its spec cannot take; raised before anything is launched."""
+
+
+class DrawError(LayoutgenError):
+    """There is no picture of what was asked for: an unknown level, a layout of three modes, a file of unknown kind."""

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from benchmarks.table import table
+from docs import picture
 from layoutgen import spec
 from layoutgen.check import check
 from layoutgen.hw.devices import device
@@ -37,3 +38,8 @@ def test_links_lead_somewhere() -> None:
     for file in (ROOT / "README.md", ROOT / "docs" / "spec.md", ROOT / "docs" / "devices.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
             assert (file.parent / target).exists(), f"{file.name}: {target}"
+
+
+def test_the_picture_is_drawn_from_the_plan() -> None:
+    assert picture.FILE.read_text() == picture.picture()
+    assert f"({picture.FILE.relative_to(ROOT)})" in README

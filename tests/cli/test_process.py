@@ -37,13 +37,22 @@ def imports(done: subprocess.CompletedProcess[str]) -> set[str]:
 def test_help_imports_next_to_nothing_and_names_every_verb(process: Process) -> None:
     done = process("--help", code=WITH_IMPORTS)
     assert not {"torch", "numpy", "pydantic", "jinja2", "rich", "yaml"} & imports(done)
-    for verb in ("check", "build", "emit", "list", "devices"):
+    for verb in ("check", "build", "emit", "explain", "diff", "draw", "list", "devices"):
         assert f"\n  {verb} " in done.stdout
 
 
-@pytest.mark.parametrize("arguments", ["check warptile_128x128", "check warptile_128x128 --json", "list"])
-def test_checking_needs_no_torch(process: Process, arguments: str) -> None:
-    found = imports(process(*arguments.split(), code=WITH_IMPORTS))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "check warptile_128x128",
+        "check warptile_128x128 --json",
+        "list",
+        "draw warptile_128x128 -o {folder}/x.html",
+        "draw warptile_128x128 -o {folder}/x.svg",
+    ],
+)
+def test_looking_needs_no_torch(process: Process, arguments: str, tmp_path: Path) -> None:
+    found = imports(process(*arguments.format(folder=tmp_path).split(), code=WITH_IMPORTS))
     assert "numpy" in found
     assert "torch" not in found
 

@@ -1,0 +1,185 @@
+"""Pictures of a plan and of bare layouts: SVG, PNG, and one HTML page to explore.
+
+Everything drawn is read from the plan and the facts; nothing is computed here but where to put it.
+
+>>> from layoutgen.draw import layout_drawing, read_layout, to_svg
+>>> svg = to_svg(layout_drawing(read_layout("(8,4):(4,1)")))
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from layoutgen import paths, spec
+from layoutgen.draw.budgets import Aside, aside
+from layoutgen.draw.html import to_html
+from layoutgen.draw.layout import layout_drawing, read_layout
+from layoutgen.draw.levels import block_level, lane_level, value_level, warp_level
+from layoutgen.draw.memory import banks_level, copy_level, smem_level
+from layoutgen.draw.model import Drawing
+from layoutgen.draw.palette import Theme
+from layoutgen.draw.png import to_png
+from layoutgen.draw.svg import to_svg
+from layoutgen.errors import DrawError
+from layoutgen.hw.devices import DEVICES, Device
+from layoutgen.plan import Plan, plan
+
+Shape = tuple[int, int, int]
+
+_LEVELS: Mapping[str, Callable[[Plan, int, Shape | None], Drawing]] = {
+    "block": lambda plan, thread, shape: block_level(plan, shape),
+    "warp": lambda plan, thread, shape: warp_level(plan),
+    "lane": lambda plan, thread, shape: lane_level(plan),
+    "value": lambda plan, thread, shape: value_level(plan, thread),
+    "smem_a": lambda plan, thread, shape: smem_level(plan, plan.a),
+    "smem_b": lambda plan, thread, shape: smem_level(plan, plan.b),
+    "copy_a": lambda plan, thread, shape: copy_level(plan, plan.a),
+    "copy_b": lambda plan, thread, shape: copy_level(plan, plan.b),
+    "banks": lambda plan, thread, shape: banks_level(plan),
+}
+LEVELS = tuple(_LEVELS)
+THEMES = ("auto", "light", "dark")
+KINDS = (".svg", ".png", ".html")
+
+
+def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: Shape | None = None) -> Drawing:
+    """Plan -> the Drawing of one level.
+
+    Args:
+        level: one of LEVELS: block (the grid over C), warp, lane, value (of one thread), smem_a and smem_b (what each
+            word holds), copy_a and copy_b (who copies what), banks (that a fragment load hits).
+        thread: whose values `value` shows.
+        shape: the problem's (M, N, K) for `block`; by default 8 x 8 tiles.
+
+    Raises:
+        DrawError: no such level or thread, or an extent below 1.
+    """
+    if level not in _LEVELS:
+        close = difflib.get_close_matches(level, LEVELS, n=1, cutoff=0.5)
+        raise DrawError(
+            "a level is one of a tiling's",
+            got=level,
+            allowed=", ".join(LEVELS),
+            fix=f"did you mean {close[0]}?" if close else None,
+        )
+    return _LEVELS[level](plan, thread, shape)
+
+
+def is_layout(source: str) -> bool:
+    """Whether `source` is an expression of the algebra, and not the path or name of a spec."""
+    return (
+        any(mark in source for mark in "(:<") and not source.endswith((".yaml", ".yml")) and not Path(source).is_file()
+    )
+
+
+def find_plan(source: str | Path, variant: str | None = None) -> Plan:
+    """The path, or the name, of a spec -> one of its plans, by default the primary one.
+
+    Raises:
+        SpecError, PlanError: it is no spec, or its levels do not compose.
+        DrawError: it has no such variant.
+    """
+    plans = {each.variant: each for each in plan(spec.load(paths.find_spec(source)))}
+    if variant is None:
+        return next(iter(plans.values()))
+    if variant not in plans:
+        raise DrawError("a variant is one of the spec's", got=variant, allowed=", ".join(plans))
+    return plans[variant]
+
+
+def draw(
+    source: str | Path,
+    out: str | Path,
+    *,
+    level: str | None = None,
+    variant: str | None = None,
+    thread: int | None = None,
+    shape: Shape | None = None,
+    banks: bool = False,
+    theme: str | None = None,
+    device: Device | None = None,
+) -> Path:
+    """Draw a spec or a bare layout into a file of kind .svg, .png or .html; returns its path.
+
+    Args:
+        source: the path or the name of a spec, or an expression of the algebra whose value is a layout.
+        out: where to write; its ending tells the kind. .html is a page on a spec with all of its levels.
+        level, thread, shape: as `level_drawing`; by default level "value" of thread 0.
+        variant: which of the spec's plans; by default the primary one.
+        banks: colour a bare layout by the bank of 4-byte words.
+        theme: "auto" follows the reader's choice of light or dark, which a PNG can't: by default auto, and light there.
+        device: whose limits the page's budgets are of; by default the H200.
+
+    Raises:
+        SpecError, PlanError, LayoutError: as reading the source does.
+        DrawError: an argument does not go with the source or the kind, or the file can't be written.
+    """
+    if theme not in (None, *THEMES):
+        raise DrawError("a theme is one of three", got=theme, allowed=", ".join(THEMES))
+    chosen_theme: Theme | None = theme  # type: ignore[assignment]
+    file = Path(out)
+    if file.suffix.lower() not in KINDS:
+        raise DrawError("a picture's ending tells its kind", got=file.name, allowed=", ".join(KINDS), fix="-o x.svg")
+    kind = file.suffix.lower()
+    given = {"level": level, "variant": variant, "thread": thread, "shape": shape, "device": device}
+    if isinstance(source, str) and is_layout(source):
+        _refuse({**given, "html": kind == ".html" or None}, "a bare layout is one grid")
+        drawing = layout_drawing(read_layout(source), banks=banks)
+    else:
+        _refuse({"banks": banks or None}, "bank colours are of bare layouts; a spec has --level banks")
+        chosen = find_plan(source, variant)
+        if kind == ".html":
+            _refuse({"level": level, "shape": shape, "theme": theme}, "the page shows C at all levels in both themes")
+            text = to_html(chosen, aside(chosen, device or DEVICES["h200"]), thread=thread or 0)
+            return _write(file, text.encode())
+        _refuse({"device": device}, "a device is what the budgets of an .html page are of")
+        drawing = level_drawing(chosen, level or "value", thread=thread or 0, shape=shape)
+    if kind == ".png":
+        return _write(file, to_png(drawing, chosen_theme or "light"))
+    return _write(file, to_svg(drawing, chosen_theme or "auto").encode())
+
+
+def _refuse(given: Mapping[str, object], rule: str) -> None:
+    """Raises DrawError for the first argument that is given and does not go here."""
+    for name, value in given.items():
+        if value is not None:
+            raise DrawError(rule, got=name, fix=f"leave {name} out" if name != "html" else "write an .svg or a .png")
+
+
+def _write(file: Path, data: bytes) -> Path:
+    """The file appears whole or not at all."""
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    try:
+        try:
+            temporary.write_bytes(data)
+            os.replace(temporary, file)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise DrawError(
+            "a picture can be written", got=error, fix="name a file in a folder that you may write to with -o"
+        ) from error
+    return file
+
+
+__all__ = [
+    "KINDS",
+    "LEVELS",
+    "Aside",
+    "Drawing",
+    "Theme",
+    "aside",
+    "draw",
+    "find_plan",
+    "is_layout",
+    "layout_drawing",
+    "level_drawing",
+    "read_layout",
+    "to_html",
+    "to_png",
+    "to_svg",
+]

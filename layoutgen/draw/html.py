@@ -1,0 +1,216 @@
+"""Plan -> one HTML file to explore it in: no network, light and dark, mouse and keyboard.
+
+What it knows is embedded as JSON: the offsets of the plan's layouts, mode by mode, which the script only adds up.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jinja2
+
+from layoutgen import paths
+from layoutgen.algebra import Layout
+from layoutgen.draw.budgets import Aside
+from layoutgen.draw.cells import merge
+from layoutgen.draw.levels import block_level, require_thread, unit
+from layoutgen.draw.memory import BANKS, copy_passes
+from layoutgen.draw.model import MOST_BOXES, Box, Panel, Tick
+from layoutgen.draw.palette import DARK, LIGHT, Palette, rules, tone, variables
+from layoutgen.draw.roofline import roofline_svg
+from layoutgen.draw.svg import panel_svg
+from layoutgen.draw.timeline import Moment, timeline
+from layoutgen.facts import c_owners
+from layoutgen.plan.model import Operand, Plan
+from layoutgen.plan.schedule import work
+from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.tile import WARP_SIZE
+
+SECTOR_BYTES = 32  # what the L2 moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")
+GAP = 12.0  # pixels between C and the strips of A and B
+TILES = 8  # block tiles along each mode of the C that the page shows
+
+
+def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
+    """The page as text; the same plan and aside give the same text.
+
+    Args:
+        aside: the budgets and the roofline that stand beside the map.
+        thread: whose first element is chosen when the page opens.
+
+    Raises:
+        DrawError: the block has no such thread.
+    """
+    require_thread(plan, thread)
+    moments = timeline(plan)
+    roofline = None if aside.roofline is None else roofline_svg(aside.roofline)
+    return _template().render(
+        plan=plan,
+        aside=aside,
+        shares=[min(100.0, 100 * each.used / each.limit) for each in aside.budgets],
+        roofline=roofline,
+        light=variables(LIGHT),
+        dark=variables(DARK),
+        looks=rules(_VARIABLES),
+        map=map_svgs(plan),
+        states=STATES,
+        lanes=timeline_svg(moments, plan.stages),
+        data=page_data(plan, moments, thread),
+        keyboard=KEYBOARD,
+    )
+
+
+KEYBOARD = (
+    ("Arrow keys", "move to the next element; with Shift, eight on"),
+    ("Enter or click", "keep the element while the mouse moves; again to let go. On a block: look into it"),
+    ("[ and ]", "step k"),
+)
+_VARIABLES = Palette(
+    **{name: f"var(--{name.replace('_', '-')})" for name in Palette.__slots__ if name != "tones"},
+    tones=tuple(f"var(--t{index})" for index in range(len(LIGHT.tones))),
+)
+
+
+@cache
+def _template() -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(paths.templates())
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("report.html.j2")
+
+
+def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str, Any]:
+    """What the script knows. Offsets of layouts: c.thread_m[t] + c.value_m[i] is a row of C, and so on."""
+    block_m, block_n, block_k = plan.tile.block
+    side = unit(block_m, block_n)
+    blocks = work(plan.schedule, plan.tile, TILES * block_m, TILES * block_n, TILES * block_k)
+    return {
+        "block": list(plan.tile.block),
+        "warpSize": WARP_SIZE,
+        "banks": BANKS,
+        "sectorBytes": SECTOR_BYTES,
+        "start": thread,
+        "unit": side,
+        "c": {
+            "thread_m": _list(plan.threads.m),
+            "thread_n": _list(plan.threads.n),
+            "value_m": _list(plan.tile.value_mode[0]),
+            "value_n": _list(plan.tile.value_mode[1]),
+        },
+        "operands": [_operand(each) for each in plan.operands],
+        "blocks": [[each.m, each.n] for each in blocks],
+        "moments": [
+            {
+                "part": each.part,
+                "text": each.text,
+                "writes": each.writes,
+                "reads": each.reads,
+                "stages": [{"state": stage.state, "tile": stage.tile} for stage in each.stages],
+            }
+            for each in moments
+        ],
+    }
+
+
+def _operand(operand: Operand) -> dict[str, Any]:
+    x, k, stage = operand.shared.layout
+    copy = operand.copy
+    passes, _ = copy_passes(operand)
+    return {
+        "name": operand.name.upper(),
+        "x": operand.x,
+        "contiguous": operand.contiguous,
+        "itemsize": ITEMSIZE[operand.dtype],
+        "vector": operand.fragment.vector,
+        "word_x": _list(x),
+        "word_k": _list(k),
+        "word_stage": _list(stage),
+        "copy": {
+            "atom": copy.atom.name,
+            "thread_x": _list(copy.thread_x),
+            "thread_k": _list(copy.thread_k),
+            "element_x": _list(copy.element_x),
+            "element_k": _list(copy.element_k),
+            "pass": passes.tolist(),
+        },
+    }
+
+
+def _list(layout: Layout) -> list[int]:
+    return [int(offset) for offset in layout.offsets()]
+
+
+def map_svgs(plan: Plan) -> dict[str, Any]:
+    """C by block, warp and lane, and the strips of A and B: groups of SVG, each with its corner at (0, 0)."""
+    owners = c_owners(plan.tile, plan.threads)
+    block_m, block_n, block_k = plan.tile.block
+    side = unit(block_m, block_n)
+
+    def panel(name: str, rows: int, columns: int, boxes: list[Box], biggest: float = 20.0) -> Panel:
+        return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=biggest, flat=len(boxes) > MOST_BOXES)
+
+    warps = [Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}") for r in merge(owners.warp)]
+    lanes = [
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value), str(r.value % WARP_SIZE)) for r in merge(owners.thread)
+    ]
+    blocks = block_level(plan).panels[0]
+    unit_m, unit_n = block_m * side / TILES, block_n * side / TILES
+    grid = Panel("view-block", "", blocks.rows, blocks.columns, (unit_n, unit_m), blocks.boxes, biggest=20.0)
+    strip = block_k * side + GAP
+    return {
+        "width": block_n * side + strip + 2,
+        "height": block_m * side + strip + 2,
+        "strip": strip,
+        "views": [
+            ("block", panel_svg(grid)),
+            ("warp", panel_svg(panel("view-warp", block_m, block_n, warps))),
+            ("lane", panel_svg(panel("view-lane", block_m, block_n, lanes, biggest=12.0))),
+        ],
+        "a": panel_svg(panel("strip-a", block_m, block_k, [Box(0, 0, block_m, block_k, "panel", "A")])),
+        "b": panel_svg(panel("strip-b", block_k, block_n, [Box(0, 0, block_k, block_n, "panel", "B")])),
+    }
+
+
+STEP, LANE = 7.0, 30.0  # pixels of one step and of one row of the timeline
+_LOOKS = {"empty": "panel", "arriving": "t1", "landed": "t3", "ready": "t2"}
+STATES = (
+    ("t1", "arriving: copies are in flight"),
+    ("t3", "landed: each thread knows of its own copies"),
+    ("t2", "ready: all threads have met, and may read"),
+)
+
+
+def timeline_svg(moments: tuple[Moment, ...], stages: int) -> dict[str, Any]:
+    """Stages over steps: a row for each stage, the step along the columns, equal neighbours merged."""
+    boxes = []
+    for row in range(stages):
+        begin = 0
+        for column, moment in enumerate(moments):
+            following = moments[column + 1].stages[row] if column + 1 < len(moments) else None
+            if following != moment.stages[row]:
+                held = moment.stages[row]
+                label = "empty" if held.tile is None else f"tile {held.tile} {held.state}"
+                boxes.append(Box(row, begin, 1, column + 1 - begin, _LOOKS[held.state], label))
+                begin = column + 1
+    parts = [moment.part for moment in moments]
+    starts = [column for column, part in enumerate(parts) if column == 0 or parts[column - 1] != part]
+    panel = Panel(
+        "timeline",
+        "",
+        stages,
+        len(moments),
+        (STEP, LANE),
+        tuple(boxes),
+        top=tuple(Tick(column + 5, parts[column]) for column in starts),
+        left=tuple(Tick(row, f"stage {row}") for row in range(stages)),
+        heavy_columns=tuple(starts[1:]),
+    )
+    return {
+        "svg": panel_svg(panel),
+        "width": panel.width + 70,
+        "height": panel.height + 24,
+        "reach": panel.height,
+        "step": STEP,
+    }

@@ -1,0 +1,227 @@
+"""Plan -> a Drawing of one level of its tiling: block, warp, lane, value. Who owns what is read from the facts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutgen.algebra import Offsets
+from layoutgen.draw.cells import merge, spans
+from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside
+from layoutgen.draw.palette import TONES, tone
+from layoutgen.errors import DrawError
+from layoutgen.facts import c_owners
+from layoutgen.plan.model import Plan
+from layoutgen.plan.schedule import tiles, work
+from layoutgen.plan.tile import WARP_SIZE
+
+MOST_TILES = 32  # drawn along each mode of C
+MOST_BLOCKS = 1 << 20
+LONGEST = 1024  # pixels of the longer side of a block tile, unless elements get too large
+BIGGEST_ELEMENT = 5.0
+
+
+def unit(rows: int, columns: int) -> float:
+    """Pixels of one element of a block tile."""
+    return min(BIGGEST_ELEMENT, LONGEST / max(rows, columns))
+
+
+def require_thread(plan: Plan, thread: int) -> None:
+    """Raises DrawError unless the block has such a thread."""
+    count = plan.threads.threads
+    if not 0 <= thread < count:
+        raise DrawError("a thread is one of the block's", got=thread, allowed=f"0 to {count - 1}", fix="--thread 0")
+
+
+def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawing:
+    """The grid of block tiles over C, numbered in launch order; by default a problem of 8 x 8 tiles.
+
+    Raises:
+        DrawError: an extent of `shape` (M, N, K) is below 1.
+    """
+    block_m, block_n, block_k = plan.tile.block
+    extents = (8 * block_m, 8 * block_n, 8 * block_k) if shape is None else shape
+    if min(extents) < 1:
+        raise DrawError("a problem has M, N and K of at least 1", got=",".join(map(str, extents)))
+    schedule = plan.schedule
+    rows, columns = tiles(plan.tile, *extents[:2])
+    if rows * columns > MOST_BLOCKS:
+        raise DrawError("a grid that is drawn is of a size", got=f"{rows} x {columns} block tiles", allowed=MOST_BLOCKS)
+    shown_rows, shown_columns = min(rows, MOST_TILES), min(columns, MOST_TILES)
+    place: list[tuple[int, int]] = []
+    boxes = []
+    for block, each in enumerate(work(schedule, plan.tile, *extents)):
+        row, column = each.m // block_m, each.n // block_n
+        if row < shown_rows and column < shown_columns:
+            place.append((row, column))
+            boxes.append(Box(row, column, 1, 1, tone(block // schedule.group), str(block), f"({row},{column})"))
+    ends = [
+        f"{'rows' if mode == 'm' else 'columns'} {extent - extent % size}.. of C are ragged: {extent % size} of {size}"
+        for mode, extent, size in (("m", extents[0], block_m), ("n", extents[1], block_n))
+        if extent % size
+    ]
+    along = {"along_m": "m", "along_n": "n"}[schedule.raster]
+    side = max(26.0, min(64.0, 720 / max(shown_rows, shown_columns)))
+    panel = Panel(
+        "block",
+        f"C  {extents[0]} × {extents[1]}:  {rows} × {columns} block tiles of {block_m} × {block_n}",
+        shown_rows,
+        shown_columns,
+        (side, max(22.0, side * 0.66)),
+        tuple(boxes),
+        top=tuple(Tick(c, str(c * block_n)) for c in range(shown_columns)),
+        left=tuple(Tick(r, str(r * block_m)) for r in range(shown_rows)),
+        order=tuple((row + 0.5, column + 0.86) for row, column in place),
+        heavy_rows=tuple(range(schedule.group, shown_rows, schedule.group)) if along == "m" else (),
+        heavy_columns=tuple(range(schedule.group, shown_columns, schedule.group)) if along == "n" else (),
+    )
+    cut = (
+        f" Shown: the first {shown_rows} × {shown_columns} tiles."
+        if (rows, columns) != (shown_rows, shown_columns)
+        else ""
+    )
+    return Drawing(
+        f"{plan.name}: which block computes which tile of C",
+        f"Numbers are blocks in launch order, below them the tile (m, n). Neighbouring blocks walk {along} within "
+        f"groups of {schedule.group} tiles, so that blocks which run together share rows of A and columns of B in L2; "
+        f"each sums over K = {extents[2]} in steps of {block_k}.{cut}" + "".join(f" The last {end}." for end in ends),
+        beside([panel]),
+        (Key("t0", f"one colour: {schedule.group} blocks that follow one another (eight colours, repeated)"),),
+    )
+
+
+def _tile_panel(plan: Plan, id: str, boxes: list[Box], outlines: tuple[Box, ...] = ()) -> Panel:
+    """The block tile of C, its rows and columns numbered where warps may begin."""
+    block_m, block_n, block_k = plan.tile.block
+    side = unit(block_m, block_n)
+    step = max(8, 2 ** int(np.log2(max(block_m, block_n) / 8)))
+    return Panel(
+        id,
+        f"C  {block_m} × {block_n}",
+        block_m,
+        block_n,
+        (side, side),
+        tuple(boxes),
+        top=tuple(Tick(n, str(n)) for n in range(0, block_n, step)),
+        left=tuple(Tick(m, str(m)) for m in range(0, block_m, step)),
+        outlines=outlines,
+        flat=len(boxes) > MOST_BOXES,
+        biggest=13.0,
+    )
+
+
+def warp_level(plan: Plan) -> Drawing:
+    """Which warp owns each (m, n) of the block tile."""
+    boxes = [
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}", f"{r.rows} × {r.columns}")
+        for r in merge(c_owners(plan.tile, plan.threads).warp)
+    ]
+    warps = plan.tile.warps
+    keys = tuple(Key(tone(w), f"warp {w}") for w in range(min(warps.size, TONES)))
+    return Drawing(
+        f"{plan.name}: which warp owns what of the block tile",
+        f"{warps.size} warps of {WARP_SIZE} threads, placed by (warp_m, warp_n) → warp = {warps}. m runs down, n "
+        "right.",
+        beside([_tile_panel(plan, "warp", boxes)]),
+        keys,
+    )
+
+
+def lane_level(plan: Plan) -> Drawing:
+    """Which lane of warp 0 owns each (m, n); the other warps blank."""
+    owners = c_owners(plan.tile, plan.threads)
+    # One number for each look: lanes of warp 0 as they are, other warps beyond them.
+    number = np.where(owners.warp == 0, owners.lane, WARP_SIZE + owners.warp)
+    boxes = []
+    for r in merge(number):
+        place = (r.row, r.column, r.rows, r.columns)
+        boxes.append(
+            Box(*place, tone(r.value), str(r.value))
+            if r.value < WARP_SIZE
+            else Box(*place, "panel", f"warp {r.value - WARP_SIZE}")
+        )
+    numbers = "Lanes are too small for numbers" if len(boxes) > MOST_BOXES else "Numbers are lanes"
+    outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in merge(owners.warp))
+    values = (plan.tile.value_mode[0].size, plan.tile.value_mode[1].size)
+    return Drawing(
+        f"{plan.name}: which lane owns what of warp 0's tile",
+        f"{numbers}, placed by (lane_m, lane_n) → lane = {plan.tile.lanes}. A lane owns {values[0]} "
+        f"× {values[1]} values, in each of the pieces that bear its number; the other warps do the same beside it.",
+        beside([_tile_panel(plan, "lane", boxes, outlines)]),
+        (Key("t0", "a lane's piece: eight colours, repeated; the number tells"), Key("panel", "other warps")),
+    )
+
+
+def jumps(coordinates: Offsets) -> tuple[int, ...]:
+    """A thread's value coordinates in one mode -> the values that do not lie next to the one before."""
+    return tuple(int(value) for value in np.flatnonzero(np.diff(coordinates) != 1) + 1)
+
+
+def value_level(plan: Plan, thread: int = 0) -> Drawing:
+    """One thread's values: where they lie in C, what they need of A and B, and their register numbers.
+
+    Raises:
+        DrawError: the block has no such thread.
+    """
+    require_thread(plan, thread)
+    owners = c_owners(plan.tile, plan.threads)
+    block_m, block_n, block_k = plan.tile.block
+    warp, lane = divmod(thread, WARP_SIZE)
+    boxes = []
+    for r in merge(owners.thread):
+        mine = r.value == thread
+        look = "mark" if mine else tone(r.value // WARP_SIZE)
+        boxes.append(Box(r.row, r.column, r.rows, r.columns, look, str(r.value % WARP_SIZE)))
+    m, n = np.nonzero(owners.thread == thread)
+    tile = _tile_panel(plan, "value", boxes)
+    side = tile.unit[0]
+    gap, strip = 10.0, block_k * side
+    marked_m = [Box(at, 0, count, block_k, "mark") for at, count in spans(m)]
+    marked_n = [Box(0, at, block_k, count, "mark") for at, count in spans(n)]
+    plain = Box(0, 0, block_m, block_k, "panel"), Box(0, 0, block_k, block_n, "panel")
+    title = f"A  {block_m} × {block_k}" if strip > 80 else "A"  # C's title begins where the strip ends
+    a = Panel("a", title, block_m, block_k, tile.unit, (plain[0], *marked_m), left=tile.left)
+    b = Panel("b", f"B  {block_k} × {block_n}", block_k, block_n, tile.unit, (plain[1], *marked_n), top=tile.top)
+    x, y = a.margin[0], b.margin[1]
+    left, down = x + strip + gap, y + strip + gap + 26
+    inner = Panel("value", tile.title, tile.rows, tile.columns, tile.unit, tile.boxes, flat=tile.flat)
+    registers = _registers(plan, thread)
+    colours = "Colours are warps" if tile.flat else "Colours are warps, numbers are lanes"
+    placed = (
+        a.at(x, down),
+        b.at(left, y),
+        inner.at(left, down),
+        registers.at(left + inner.width + 40 + registers.margin[0], down),
+    )
+    return Drawing(
+        f"{plan.name}: what thread {thread} owns (warp {warp}, lane {lane})",
+        f"{colours}. Highlighted: the {registers.rows} × {registers.columns} values of C "
+        f"that thread {thread} accumulates, and the rows of A and columns of B that it reads for them. At the right, "
+        "its accumulators: register number by row m and column n of C.",
+        placed,
+        (
+            Key("mark", f"thread {thread}"),
+            *(Key(tone(w), f"warp {w}") for w in range(min(plan.tile.warps.size, TONES))),
+        ),
+    )
+
+
+def _registers(plan: Plan, thread: int) -> Panel:
+    """A thread's accumulators (value_m, value_n), numbered as the kernel's tCrC is: value_m fastest."""
+    value_m, value_n = (mode.offsets() for mode in plan.tile.value_mode)
+    at_m = value_m + plan.threads.m.offsets()[thread]
+    at_n = value_n + plan.threads.n.offsets()[thread]
+    rows, columns = at_m.size, at_n.size
+    boxes = [Box(i, j, 1, 1, "paper", str(i + rows * j)) for i in range(rows) for j in range(columns)]
+    return Panel(
+        "registers",
+        f"accumulators of thread {thread}",
+        rows,
+        columns,
+        (31.0, 22.0),
+        tuple(boxes),
+        top=tuple(Tick(j, str(n)) for j, n in enumerate(at_n)),
+        left=tuple(Tick(i, str(m)) for i, m in enumerate(at_m)),
+        grid=True,
+        heavy_rows=jumps(at_m),
+        heavy_columns=jumps(at_n),
+    )

@@ -1,0 +1,135 @@
+"""`layoutgen draw`: the kind of file by its ending, clear refusals, and nothing half-written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from layoutgen.draw import LEVELS, draw, find_plan, is_layout, layout_drawing, level_drawing, read_layout, to_svg
+from layoutgen.errors import DrawError
+from tests.cli.conftest import Outcome
+
+Cli = Callable[..., Outcome]
+
+
+def test_a_level_of_a_spec(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) -> None:
+    path, out = spec_file(), tmp_path / "x.svg"
+    for level in LEVELS:
+        done = cli("draw", path, "-o", out, "--level", level)
+        assert (done.code, done.stdout, done.stderr) == (0, f"{out}\n", "")
+        assert out.read_text() == to_svg(level_drawing(find_plan(path), level))
+
+
+def test_defaults_and_options(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) -> None:
+    path, out = spec_file(), tmp_path / "x.svg"
+    plan = find_plan(path)
+    assert cli("draw", path, "-o", out).code == 0
+    assert out.read_text() == to_svg(level_drawing(plan, "value", thread=0))
+    assert cli("draw", path, "-o", out, "--thread", "33", "--theme", "dark").code == 0
+    assert out.read_text() == to_svg(level_drawing(plan, "value", thread=33), "dark")
+    assert cli("draw", path, "-o", out, "--level", "block", "--shape", "300,200,64").code == 0
+    assert out.read_text() == to_svg(level_drawing(plan, "block", shape=(300, 200, 64)))
+
+
+def test_a_variant(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) -> None:
+    path, out = spec_file(), tmp_path / "x.svg"
+    from layoutgen import spec
+    from layoutgen.plan import plan
+
+    last = plan(spec.load(path))[-1]
+    assert cli("draw", path, "-o", out, "--level", "copy_a", "--variant", last.variant).code == 0
+    assert out.read_text() == to_svg(level_drawing(last, "copy_a"))
+    assert last.variant in out.read_text()
+
+
+def test_a_layout_of_the_algebra(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "x.svg"
+    for text in ("(8,4):(4,1)", "Sw<3,0,3> o 0 o (8,8):(8,1)", "composition((8,4):(4,1), 4:2)"):
+        assert cli("draw", text, "-o", out).code == 0
+        assert out.read_text() == to_svg(layout_drawing(read_layout(text)))
+    assert cli("draw", "(8,8):(8,1)", "-o", out, "--banks").code == 0
+    assert "bank 31" in out.read_text()
+
+
+def test_kinds_of_file(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) -> None:
+    path = spec_file()
+    for name, begins in (("x.svg", b"<svg"), ("x.PNG", b"\x89PNG"), ("x.html", b"<!doctype html>")):
+        assert cli("draw", path, "-o", tmp_path / name).code == 0
+        assert (tmp_path / name).read_bytes().startswith(begins)
+    assert cli("draw", path, "-o", tmp_path / "y.html", "--device", "rtx3090", "--thread", "5").code == 0
+    assert "Budgets on rtx3090" in (tmp_path / "y.html").read_text()
+    assert sorted(each.name for each in tmp_path.iterdir() if each.name != path.name) == [
+        "x.PNG",
+        "x.html",
+        "x.svg",
+        "y.html",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--level", "wrap"], "did you mean warp"),
+        (["--variant", "best"], "a variant is one of the spec's"),
+        (["--thread", "128"], "0 to 127"),
+        (["--theme", "sepia"], "auto, light, dark"),
+        (["--banks"], "--level banks"),
+        (["--level", "block", "--shape", "0,1,1"], "at least 1"),
+        (["--device", "h200"], "budgets"),
+    ],
+)
+def test_what_is_refused_of_a_spec(
+    cli: Cli, spec_file: Callable[..., Path], tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    done = cli("draw", spec_file(), "-o", tmp_path / "x.svg", *arguments)
+    assert (done.code, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert not (tmp_path / "x.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "arguments", "said"),
+    [
+        ("(8,4,2):(1,2,3)", "x.svg", [], "3 modes"),
+        ("(8,4):(4,1)", "x.gif", [], ".svg, .png, .html"),
+        ("(8,4):(4,1)", "x", [], ".svg, .png, .html"),
+        ("(8,4):(4,1)", "x.html", [], "a bare layout is one grid"),
+        ("(8,4):(4,1)", "x.svg", ["--level", "warp"], "leave level out"),
+        ("(8,4):(4,1)", "x.svg", ["--thread", "0"], "leave thread out"),
+        ("(8,4):(4", "x.svg", [], "there"),
+        ("warptile_128x128", "x.html", ["--level", "warp"], "leave level out"),
+        ("(8,4):(4,1)", "none/x.svg", [], "may write to"),
+    ],
+)
+def test_what_is_refused(cli: Cli, tmp_path: Path, source: str, out: str, arguments: list[str], said: str) -> None:
+    done = cli("draw", source, "-o", tmp_path / out, *arguments)
+    assert (done.code, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
+    assert cli("draw", "warptile_128x128", "-o", tmp_path / "x.svg", "--shape", "8x8").code == 2
+    assert cli("draw", "no_such_spec", "-o", tmp_path / "x.svg").code == 2
+    assert cli("draw", "warptile_128x128").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_the_way_and_a_file_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "x.svg").mkdir()
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "x.svg", tmp_path / "file" / "x.svg"):
+        with pytest.raises(DrawError, match="may write to"):
+            draw("4:1", out)
+    assert (tmp_path / "file").read_text() == "mine"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "x.svg"]
+
+
+def test_what_is_a_layout_and_what_a_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert is_layout("4:1") and is_layout("(4,8)") and is_layout("Sw<1,0,1>")
+    assert not is_layout("warptile_128x128") and not is_layout("a(1).yaml")
+    Path("a(1)").write_text("")
+    assert not is_layout("a(1)")

@@ -1,0 +1,39 @@
+"""The plans that pictures are drawn of: every spec that ships, and tilings that reach what those do not."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from layoutgen import paths, spec
+from layoutgen.plan import Plan, plan
+from tests.plan.drafts import Draft
+
+DRAFTS = {
+    "three_stages": Draft(stages=3, copy_a="{atom: cp.async}", copy_b="{atom: cp.async}"),
+    "mixed_copies": Draft(stages=3, copy_a="{atom: ldg.sts}", copy_b="{atom: cp.async}"),
+    "odd_k": Draft(block=(64, 64, 5), contiguous=("m", "n")),
+    "along_n": Draft(raster="along_n", group=3, contiguous=("k", "k")),
+    # Single values far from their like, and a deep tile: more cells than a picture can outline and label.
+    "fine": Draft(
+        block=(256, 128, 32),
+        warps="(4,2):(2,1)",
+        values=("1", "1"),
+        copy_a="{atom: cp.async, values: [1, 1]}",
+        copy_b="{atom: cp.async, values: [1, 1]}",
+    ),
+    "values_apart": Draft(values=("(2,2):(1,16)", "(2,2):(1,16)")),
+}
+NAMES = (*paths.shipped_specs(), *DRAFTS)
+
+
+@cache
+def plans_of(name: str) -> tuple[Plan, ...]:
+    return plan(spec.loads(DRAFTS[name].text()) if name in DRAFTS else spec.load(paths.find_spec(name)))
+
+
+@pytest.fixture(params=NAMES)
+def drawn(request: pytest.FixtureRequest) -> Plan:
+    """The primary plan of each."""
+    return plans_of(request.param)[0]

@@ -1,0 +1,166 @@
+"""The page's data are the plan's, its text is escaped, and it needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from layoutgen.draw import aside, to_html
+from layoutgen.draw.budgets import Aside, Budget, Point, Roofline
+from layoutgen.draw.roofline import roofline_svg
+from layoutgen.errors import DrawError
+from layoutgen.facts import c_owners, copy_owners, registers, shared_words
+from layoutgen.hw.devices import DEVICES
+from layoutgen.plan import Plan
+from layoutgen.plan.schedule import work
+from tests.draw.conftest import plans_of
+
+H200 = DEVICES["h200"]
+NASTY = "</script><script>alert(1)</script><b>&"
+
+
+class Page(HTMLParser):
+    """The tags of a page, with their attributes, and the text of its elements by id."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: dict[str, str] = {}
+        self.id: str | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.id = dict(attrs).get("id")
+
+    def handle_data(self, data: str) -> None:
+        if self.id:
+            self.text[self.id] = self.text.get(self.id, "") + data
+
+
+def data_of(plan: Plan) -> dict:
+    return json.loads(Page(to_html(plan, aside(plan, H200))).text["data"])
+
+
+def table(first_i: list, first_j: list, then_i: list, then_j: list, shape: tuple[int, int]) -> np.ndarray:
+    """As the script fills it: element -> (thread, i, j)."""
+    found = np.full((*shape, 3), -1)
+    for thread, (i0, j0) in enumerate(zip(first_i, first_j, strict=True)):
+        for i, i1 in enumerate(then_i):
+            for j, j1 in enumerate(then_j):
+                found[i0 + i1, j0 + j1] = thread, i, j
+    return found
+
+
+def test_the_owners_that_the_script_finds_are_the_facts(drawn: Plan) -> None:
+    data, owners = data_of(drawn), c_owners(drawn.tile, drawn.threads)
+    c = data["c"]
+    found = table(c["thread_m"], c["thread_n"], c["value_m"], c["value_n"], drawn.tile.block[:2])
+    assert (found == np.stack([owners.thread, owners.value_m, owners.value_n], axis=-1)).all()
+    assert data["block"] == list(drawn.tile.block)
+
+
+def test_the_words_and_copiers_that_the_script_finds_are_the_facts(drawn: Plan) -> None:
+    for operand, data in zip(drawn.operands, data_of(drawn)["operands"], strict=True):
+        words = shared_words(operand.shared)
+        assert (np.add.outer(data["word_x"], data["word_k"]) == words).all()
+        assert (
+            np.add.outer(data["word_x"], data["word_k"]) + data["word_stage"][1] == shared_words(operand.shared, 1)
+        ).all()
+        copy = data["copy"]
+        found = table(copy["thread_x"], copy["thread_k"], copy["element_x"], copy["element_k"], words.shape)
+        owners = copy_owners(operand.copy, words.shape)
+        assert (found == np.stack([owners.thread, owners.element_x, owners.element_k], axis=-1)).all()
+        assert np.array(copy["pass"]).shape == (len(copy["element_x"]), len(copy["element_k"]))
+        assert (data["name"].lower(), data["x"], data["contiguous"]) == (operand.name, operand.x, operand.contiguous)
+
+
+def test_blocks_are_in_launch_order(drawn: Plan) -> None:
+    m, n, k = drawn.tile.block
+    assert data_of(drawn)["blocks"] == [[w.m, w.n] for w in work(drawn.schedule, drawn.tile, 8 * m, 8 * n, 8 * k)]
+
+
+def test_one_file_that_loads_nothing(drawn: Plan) -> None:
+    html = to_html(drawn, aside(drawn, H200))
+    for tag, attributes in Page(html).tags:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base"), tag
+        assert not {"src", "href", "srcset", "xlink:href", "action"} & attributes.keys()
+    # The namespace of SVG is a name, not an address to visit.
+    assert set(re.findall(r"https?://[^\"'\s<)]+", html)) <= {"http://www.w3.org/2000/svg"}
+    assert "@import" not in html and not re.findall(r"\burl\(|\bfetch\(|XMLHttpRequest|\bimport\(", html)
+    assert len(html) < 400_000
+
+
+def test_the_same_twice_and_another_for_each_variant() -> None:
+    plans = plans_of("warptile_128x128")
+    pages = [to_html(plan, aside(plan, H200)) for plan in plans]
+    assert pages == [to_html(plan, aside(plan, H200)) for plan in plans]
+    assert len(set(pages)) == len(plans) > 1
+
+
+def test_text_from_the_spec_is_escaped() -> None:
+    plan = replace(plans_of("warptile_128x128")[0], name=NASTY, about=NASTY, variant=NASTY)
+    beside = Aside(NASTY, (Budget(NASTY, 1, 2, NASTY, NASTY),), Roofline(1000, 10, (Point(NASTY, 3.0),)))
+    clean = to_html(plans_of("warptile_128x128")[0], aside(plans_of("warptile_128x128")[0], H200))
+    html = to_html(plan, beside)
+    scripts = [tag for tag, _ in Page(html).tags if tag == "script"]
+    assert scripts == [tag for tag, _ in Page(clean).tags if tag == "script"]
+    assert "<b>&" not in html and html.count("&lt;b&gt;&amp;") >= 7
+
+
+def test_everything_has_a_name_and_ids_are_unique(drawn: Plan) -> None:
+    page = Page(to_html(drawn, aside(drawn, H200)))
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.tags:
+        for reference in ("aria-labelledby", "aria-describedby", "for"):
+            assert set((attributes.get(reference) or "").split()) <= set(ids)
+    live = [attributes["id"] for _, attributes in page.tags if attributes.get("aria-live") == "polite"]
+    assert live == ["summary", "moment"]
+
+
+def test_budgets_are_the_facts(drawn: Plan) -> None:
+    for device in (H200, DEVICES["rtx3090"]):
+        known = registers(drawn, device)
+        shown = {each.name: (each.used, each.limit) for each in aside(drawn, device).budgets}
+        assert shown == {
+            "registers": (known.minimum, known.cap),
+            "shared memory": (drawn.shared_bytes, device.shared_per_block),
+            "threads": (drawn.threads.threads, device.max_threads_per_block),
+        }
+
+
+def test_a_budget_overdrawn_says_so() -> None:
+    plan = plans_of("warptile_128x128")[0]
+    html = to_html(plan, Aside("tiny", (Budget("threads", 300, 200, "a block"),)))
+    assert 'class="track over"' in html and "width:100.00%" in html and "300 of 200 a block" in html
+    assert "Roofline" not in html
+
+
+# The figures of a well-known worked example: an A6000 at 30 TFLOP/s and 768 GB/s.
+@pytest.mark.parametrize(("intensity", "roof"), [(0.25, 192), (8, 6144), (16, 12288), (32, 24576), (42.67, 30000)])
+def test_the_roof(intensity: float, roof: float) -> None:
+    roofline = Roofline(30_000, 768, (Point("tile", intensity),))
+    assert roofline.roof(intensity) == roof
+    assert roofline.ridge == pytest.approx(39.06, abs=0.01)
+    svg = roofline_svg(roofline)
+    assert f"at most {roof:,} GFLOP/s" in svg
+    circle = re.search(r'cx="([\d.]+)" cy="([\d.]+)"', svg)
+    assert circle and 0 < float(circle[1]) < 340 and 0 < float(circle[2]) < 216
+
+
+@pytest.mark.parametrize(("name", "intensity"), [("warptile_128x128", 32), ("salykov_128x256x8", 128 / 3)])
+def test_the_tile_stands_at_its_intensity(name: str, intensity: float) -> None:
+    roofline = aside(plans_of(name)[0], H200).roofline
+    assert roofline is not None and roofline.points[0].intensity == pytest.approx(intensity)
+
+
+def test_a_thread_that_is_none() -> None:
+    plan = plans_of("warptile_128x128")[0]
+    with pytest.raises(DrawError, match="0 to 127"):
+        to_html(plan, aside(plan, H200), thread=128)
