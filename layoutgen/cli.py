@@ -273,8 +273,8 @@ def draw(
     with _reported():
         typer.echo(
             draw_file(
-                source, out, level=level, variant=variant, thread=thread, shape=_extents(shape), banks=banks, theme=theme,
-                device=on,
+                source, out, level=level, variant=variant, thread=thread, shape=_extents(shape), banks=banks,
+                theme=theme, device=on,
             )
         )  # fmt: skip
 
