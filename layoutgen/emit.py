@@ -159,8 +159,12 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "a": a,
         "b": b,
         "moves": list(_moves(plan, views)),
-        "staged_types": _asm_types({o.copy.read_vector for o in plan.operands if o.copy.atom.through_registers}),
-        "fragment_types": _asm_types({o.fragment.vector for o in plan.operands}),
+        "staged_loads": [
+            {"name": o.name, "type": _asm_type(o.copy.read_vector)}
+            for o in plan.operands
+            if o.copy.atom.through_registers
+        ],
+        "fragment_loads": [{"name": o.name, "type": _asm_type(o.fragment.vector)} for o in plan.operands],
         "slots": plan.a.fragment.slots,
         "slot_type": _const(plan.a.fragment.slots),
         "raster": {"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"},
@@ -246,24 +250,19 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
     }
 
 
-def _asm_types(widths: set[int]) -> list[dict[str, str]]:
-    """Elements per access -> the pieces of an inline ld of that vector type, narrowest first."""
-    types = []
-    for width in sorted(widths):
-        registers = [f"%{i}" for i in range(width)]
-        members = [f"to.{c}" for c in "xyzw"[:width]] if width > 1 else ["to"]
-        types.append(
-            {
-                "name": VECTOR_TYPE[4 * width],
-                "suffix": {1: ".f32", 2: ".v2.f32", 4: ".v4.f32"}[width],
-                "registers": "{" + ", ".join(registers) + "}" if width > 1 else registers[0],
-                "address": f"%{width}",
-                "predicate": f"%{width + 1}",
-                "outputs": ", ".join(f'"=f"({member})' for member in members),
-                "in_place": ", ".join(f'"+f"({member})' for member in members),
-            }
-        )
-    return types
+def _asm_type(width: int) -> dict[str, str]:
+    """Elements per access -> the pieces of an inline ld of that vector type."""
+    registers = [f"%{i}" for i in range(width)]
+    members = [f"to.{c}" for c in "xyzw"[:width]] if width > 1 else ["to"]
+    return {
+        "name": VECTOR_TYPE[4 * width],
+        "suffix": {1: ".f32", 2: ".v2.f32", 4: ".v4.f32"}[width],
+        "registers": "{" + ", ".join(registers) + "}" if width > 1 else registers[0],
+        "address": f"%{width}",
+        "predicate": f"%{width + 1}",
+        "outputs": ", ".join(f'"=f"({member})' for member in members),
+        "in_place": ", ".join(f'"+f"({member})' for member in members),
+    }
 
 
 def _scaled(index: str, by: int) -> str:

@@ -5,6 +5,7 @@ A problem is described once, as the kernel's parameters; both ways read the same
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -157,12 +158,10 @@ def simulate(
     )
 
 
-def access_of(plan: Plan, instruction: sim.Instruction) -> str | None:
-    """The plan's access that an instruction of its kernel belongs to, by the source lines that it came from."""
-    lines = source(plan).access_lines
-    file = f"{source(plan).launch.kernel}.cu"
-    places = (place for place in (instruction.source, instruction.caller) if place and place[0].endswith(file))
-    return next((lines[line] for _, line in places if line in lines), None)
+def access_of(plan: Plan, lines: Iterable[int]) -> str | None:
+    """The plan's access that an instruction belongs to, by its lines of the kernel's text, innermost first."""
+    known = source(plan).access_lines
+    return next((known[line] for line in lines if line in known), None)
 
 
 def traffic_by_access(plan: Plan, report: sim.Report) -> dict[str, sim.Traffic]:
@@ -170,7 +169,8 @@ def traffic_by_access(plan: Plan, report: sim.Report) -> dict[str, sim.Traffic]:
     found: dict[str, sim.Traffic] = {}
     for instruction, _, traffic in report.per_instruction():
         if traffic is not None:
-            name = access_of(plan, instruction)
+            places = (place for place in (instruction.source, instruction.caller) if place)
+            name = access_of(plan, [line for file, line in places if file.endswith(f"{report.kernel.name}.cu")])
             if name is None:
                 raise SimError("every access of an emitted kernel is one of its plan's", got=str(instruction))
             found.setdefault(name, sim.Traffic())

@@ -16,13 +16,23 @@
 using namespace cute;
 
 // ---- Loads that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ------
-CUTE_DEVICE void load_shared(uint32_t from, float4& to) {
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");
+// One function for each access, named after it, so that line information tells which access an instruction is.
+CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
 }
 
-CUTE_DEVICE void load_global_if(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
+}
+
+CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));
+               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+}
+
+CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
+               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
@@ -136,7 +146,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_if(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));   // load_a
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
       }
     }
   };
@@ -147,7 +157,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_if(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));   // load_b
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
       }
     }
   };
@@ -178,7 +188,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_if(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));   // load_a
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
       }
     }
   };
@@ -189,7 +199,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_if(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));   // load_b
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
       }
     }
   };
@@ -220,9 +230,9 @@ void salykov_128x128x8(
   clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));   // fragment_a
+    for (int v = 0; v < 2; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));   // fragment_b
+    for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
   };
   auto mma = [&](int slot) {   // n outer, every other turn backwards in m
     CUTE_UNROLL

@@ -16,8 +16,13 @@
 using namespace cute;
 
 // ---- Loads that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ------
-CUTE_DEVICE void load_shared(uint32_t from, float4& to) {
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");
+// One function for each access, named after it, so that line information tells which access an instruction is.
+CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
+}
+
+CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
@@ -191,9 +196,9 @@ void salykov_128x256x8(
   clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
-    for (int v = 0; v < 4; ++v) load_shared(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));   // fragment_a
+    for (int v = 0; v < 4; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_shared(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));   // fragment_b
+    for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
   };
   auto mma = [&](int slot) {   // m outer, every other turn backwards in n
     CUTE_UNROLL

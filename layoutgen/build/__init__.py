@@ -1,7 +1,7 @@
 """Kernel text -> PTX -> cubin -> Artifact, and its launch. Knows no Plan. Compiling needs no toolkit and no GPU."""
 
 from layoutgen.build.driver import Device, Function, ParamBlock, current_arch, load
-from layoutgen.build.nvdisasm import sass, sass_counts
+from layoutgen.build.nvdisasm import SassInstruction, sass, sass_counts, sass_instructions
 from layoutgen.build.nvrtc import Ptx, compile_ptx
 from layoutgen.build.ptxas import Resources, assemble
 from layoutgen.build.store import Artifact, artifact_key, build
@@ -14,6 +14,7 @@ __all__ = [
     "ParamBlock",
     "Ptx",
     "Resources",
+    "SassInstruction",
     "Toolchain",
     "artifact_key",
     "assemble",
@@ -23,5 +24,6 @@ __all__ = [
     "load",
     "sass",
     "sass_counts",
+    "sass_instructions",
     "toolchain",
 ]

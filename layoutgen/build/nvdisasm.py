@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from layoutgen.build.tools import toolchain
@@ -17,6 +18,8 @@ from layoutgen.errors import BuildError
 # Address, predicate, mnemonic. PT is the predicate that is always true: what stands under @!PT never executes (ptxas
 # puts three `@!PT LDS RZ, [RZ]` before the LDGSTS of sm_90), so it is no instruction of the kernel.
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?!@!U?PT\s)(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
+_OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s")
+_PLACE = re.compile(r'"([^"]*)", line (\d+)')
 _LOADS = frozenset({"ld", "ldg", "lds", "ldl", "ldc", "ldcu", "uldc", "ldgsts", "ldsm"})
 _STORES = frozenset({"st", "stg", "sts", "stl", "stsm"})
 _ATOMICS = frozenset({"atom", "atomg", "atoms", "red", "redg", "reds"})
@@ -24,8 +27,8 @@ _MEMORY = _LOADS | _STORES | _ATOMICS
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "F64": 8, "128": 16, "256": 32}
 
 
-def sass(cubin: bytes) -> str:
-    """The cubin's code as SASS text.
+def sass(cubin: bytes, *, lines: bool = False) -> str:
+    """The cubin's code as SASS text; with `lines`, each instruction follows the source lines that it came from.
 
     Raises:
         BuildError: nvdisasm is not installed, or it does not read the cubin.
@@ -37,7 +40,9 @@ def sass(cubin: bytes) -> str:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
         try:
-            done = subprocess.run([str(tool), "-c", str(file)], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [str(tool), "-gi" if lines else "-c", str(file)], capture_output=True, text=True, check=False
+            )
         except OSError as error:
             raise BuildError(
                 "nvdisasm can be run", got=error, fix="pip install --force-reinstall nvidia-cuda-nvdisasm"
@@ -45,6 +50,47 @@ def sass(cubin: bytes) -> str:
     if done.returncode != 0:
         raise BuildError("nvdisasm reads the cubin", got=done.stderr.strip().replace(str(file), "kernel.cubin"))
     return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class SassInstruction:
+    """One instruction of a kernel.
+
+    Attributes:
+        offset: bytes from the kernel's start. opcode, bytes: as `sass_counts` names them.
+        lines: of the source file named after the kernel, the innermost function's first, then where that was inlined.
+    """
+
+    offset: int
+    opcode: str
+    bytes: int
+    lines: tuple[int, ...]
+
+
+def sass_instructions(cubin: bytes, kernel_name: str) -> tuple[SassInstruction, ...]:
+    """A kernel's instructions in the order of their code, those that never execute left out.
+
+    nvdisasm names a place only where it is another than the instruction's before, and of the functions that one line is
+    inlined into it compares none: give two accesses that may stand together a line each.
+
+    Raises:
+        BuildError: as `sass`.
+    """
+    found: list[SassInstruction] = []
+    places: list[int] = []
+    named = inside = False
+    for line in sass(cubin, lines=True).splitlines():
+        if line.lstrip().startswith(".section"):
+            inside = re.search(rf"\.text\.{re.escape(kernel_name)}\b", line) is not None
+        elif line.lstrip().startswith("//## File"):
+            places, named = places if named else [], True
+            places += [int(number) for file, number in _PLACE.findall(line) if file.endswith(f"{kernel_name}.cu")]
+        elif inside and (match := _OFFSET.match(line)):
+            named = False
+            if instruction := _INSTRUCTION.match(line):
+                opcode, size = _classify(instruction[1])
+                found.append(SassInstruction(int(match[1], 16), opcode, size, tuple(dict.fromkeys(places))))
+    return tuple(found)
 
 
 def sass_counts(cubin: bytes) -> Counter[tuple[str, int]]:

@@ -6,10 +6,13 @@ from collections import Counter
 
 import pytest
 
-from layoutgen import build, sim
+from layoutgen import build, run, sim
 from layoutgen.emit import emit
 from layoutgen.facts import static_accesses
+from layoutgen.facts.traffic import block_sites
 from layoutgen.plan import Plan
+from layoutgen.plan.schedule import WorkRange
+from layoutgen.problem import packed
 from tests.kernels.harness import ARCH
 from tests.kernels.test_schedules import plans
 
@@ -24,6 +27,36 @@ def test_accesses_keep_their_planned_width(each: Plan) -> None:
     assert sim.static_counts(sim.parse(artifact.ptx).kernels[source.launch.kernel]) == planned
     assembled = Counter(
         {(SASS[op], width): n for (op, width), n in build.sass_counts(artifact.cubin).items() if op in SASS}
+    )
+    assert assembled == planned
+
+
+OPCODES = {name: op for op, name in SASS.items()}
+
+
+@pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
+def test_every_access_of_the_machine_code_is_one_of_the_plans(each: Plan) -> None:
+    """By source lines: so many instructions of each access as the program's steps have pieces, two paths of D.
+
+    Copies of A and B of one width share a line of CuTe's header, and count together.
+    """
+    together = {"copy_a", "copy_b"} if each.a.copy.write.bytes == each.b.copy.write.bytes else set()
+
+    def name(access: str | None) -> str | None:
+        return "copies" if access in together else access
+
+    planned: Counter[tuple[str | None, str, int]] = Counter()
+    problem = packed(each, *each.tile.block, beta=1.0)
+    block = WorkRange(0, 0, 0, each.tile.block[2])
+    for sites in block_sites(each, problem, block):
+        paths = 2 if sites.name == "write_d" else 1
+        planned[name(sites.name), OPCODES[sites.opcode], sites.bytes] += paths * sites.active.shape[0]
+    source = emit(each)
+    cubin = build.build(source.text, source.launch.kernel, ARCH).cubin
+    assembled = Counter(
+        (name(run.access_of(each, instruction.lines)), instruction.opcode, instruction.bytes)
+        for instruction in build.sass_instructions(cubin, each.name)
+        if instruction.opcode in SASS
     )
     assert assembled == planned
 
