@@ -4,9 +4,9 @@
     python benchmarks/counters.py --table benchmarks/results/counters-h200.json
 
 Each spec's primary variant runs under ncu on each problem, twice. ncu counts by instruction, and source lines say which
-access an instruction is: its threads (so its bytes), its shared-memory wavefronts and its global sectors. Threads and
-sectors must be as predicted; so must the wavefronts of loads and stores. A cp.async writes shared memory as its data
-arrives, in an order that differs from run to run; its prediction is the least that the banks allow.
+access an instruction is: its threads (so its bytes), its shared-memory wavefronts and its global sectors. All must be
+as predicted, but for the wavefronts of cp.async, which writes shared memory as its data arrives, a little differently
+from run to run; those must be within a tenth.
 With --launch the script is the program under ncu.
 """
 
@@ -32,6 +32,7 @@ from layoutgen.problem import Problem, View
 # M, N, K, beta: whole tiles; and edges in all three modes, with C read.
 PROBLEMS = ((256, 512, 64, 0.0), (300, 260, 76, 0.5))
 RUNS = 2
+TOLERANCE = 0.1  # of the wavefronts of cp.async
 LIMITS = {"registers": "registers", "warps": "threads", "blocks": "block_slots"}  # ncu's word -> the facts' field
 
 
@@ -162,8 +163,11 @@ def compare(specs: list[str]) -> list[dict[str, Any]]:
             got = [each.get(name, {}) for each in counted]
             exact = ("bytes", "sectors") if name.startswith("copy") else ("bytes", "sectors", "wavefronts")
             right = all(each.get(what) == want.get(what) for each in got for what in exact)
-            least = all(each.get("wavefronts", 0) >= want.get("wavefronts", 0) for each in got)
-            accesses[name] = {"predicted": want, "measured": got, "as_predicted": right and least}
+            near = all(
+                abs(each.get("wavefronts", 0) / max(1, want.get("wavefronts", 0)) - 1) < TOLERANCE for each in got
+            )
+            ok = right and (near or not name.startswith("copy"))
+            accesses[name] = {"predicted": want, "measured": got, "as_predicted": ok}
         bounds = registers(case.plan, on)
         rows.append(
             {
@@ -215,7 +219,7 @@ def table(report: dict[str, Any]) -> str:
                     least, most = min(got), max(got)
                     span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
                     cells.append(
-                        f"{span} (at least {want:,})" if name.startswith("copy") else f"**{span}, not {want:,}**"
+                        f"{span}, estimated {want:,}" if name.startswith("copy") else f"**{span}, not {want:,}**"
                     )
             problem = " x ".join(map(str, row["problem"]))
             lines.append(f"| {row['spec']}, {problem} | {name} | " + " | ".join(cells) + " |")

@@ -32,8 +32,8 @@ class AccessFacts:
         opcode: PTX's instruction and space. bytes: what one thread moves at once.
         per: "k-tile", or "block" for the epilogue.
         instructions: of one thread. requests: of all warps.
-        wavefronts: passes of shared memory; conflict_free: what they would be if no two words shared a bank. For
-            cp.async the fewest, since data may arrive in smaller pieces.
+        wavefronts: passes of shared memory; conflict_free: what they would be if no two words shared a bank. The
+            wavefronts of cp.async are an estimate.
         sectors: 32-byte pieces of global memory that are moved; ideal_sectors: the fewest that hold what is asked for.
     """
 
@@ -67,7 +67,7 @@ def access_facts(plan: Plan, problem: Problem | None = None) -> tuple[AccessFact
         elif isinstance(step, CopyTile | LoadTile):
             of_tile.append(fetch_sites(plan, whole, block, step, 1))
         elif isinstance(step, StoreTile):
-            of_tile.append(store_sites(plan, plan.a if step.operand == "a" else plan.b))
+            of_tile.append(store_sites(plan, step))
     of_block = list(epilogue_sites(plan, whole, block))
     return (*_gathered(of_tile, "k-tile"), *_gathered(of_block, "block"))
 

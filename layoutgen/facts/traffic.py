@@ -14,13 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutgen.algebra import Offsets
-from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, conflict_free, wavefronts
+from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, conflict_free, copy_wavefronts, wavefronts
+from layoutgen.facts.ownership import first_word
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, View
 
+BYPASS_BYTES = 16  # PTX ISA, cp.async.cg: cached in L2 alone, 16 bytes at a time
+FAR = np.int64(1) << 60  # beyond every address
+SHARED_PIECES = 1 << 20  # more than a block's shared memory has 32-byte pieces
 Opcode = Literal["ld.shared", "st.shared", "cp.async", "ld.global", "st.global"]
 Lanes = NDArray[np.bool_]
 SECTOR_BYTES = 32  # CUDA best practices guide, "Coalesced Access to Global Memory"
@@ -30,9 +34,8 @@ SECTOR_BYTES = 32  # CUDA best practices guide, "Coalesced Access to Global Memo
 class Traffic:
     """Sums over all executions of an access.
 
-    requests: warps with a lane that takes part. wavefronts: passes of shared memory; for cp.async the fewest that its
-    banks allow, since how its data arrives isn't the plan's. sectors: 32-byte pieces of global memory. bytes: what
-    lanes asked for.
+    requests: warps with a lane that takes part. wavefronts: passes of shared memory; of cp.async an estimate, since its
+    data arrives in its own time. sectors: 32-byte pieces of global memory. bytes: what lanes asked for.
     """
 
     requests: int = 0
@@ -88,7 +91,7 @@ def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Site
             yield fetch_sites(plan, problem, block, step, fetched // len(plan.operands))
             fetched += 1
         elif isinstance(step, StoreTile):
-            yield store_sites(plan, plan.a if step.operand == "a" else plan.b)
+            yield store_sites(plan, step)
     yield from epilogue_sites(plan, problem, block)
 
 
@@ -97,7 +100,10 @@ def fragment_sites(plan: Plan, operand: Operand, k: int) -> Sites:
     load = operand.fragment.load
     steps_v, steps_k, _ = load.steps
     step = (steps_v.offsets() + steps_k(k)) * operand.fragment.vector
-    address = (load.base.offsets()[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
+    address = (
+        first_word(plan, operand) * BANK_BYTES
+        + (load.base.offsets()[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
+    )
     everyone = np.ones(address.shape, bool)
     return Sites(load.name, load.opcode, load.bytes, address, None, everyone, np.zeros_like(everyone))
 
@@ -124,13 +130,20 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
     # Copies that may lie before k0 are executed by all, to fill with zeros; others by those that read.
     active = np.ones(reading.shape, bool) if "k" in step.guards else reading
     return Sites(
-        copy.write.name, copy.write.opcode, copy.write.bytes, _shared_address(operand), source, active, reading
+        copy.write.name,
+        copy.write.opcode,
+        copy.write.bytes,
+        _shared_address(plan, operand, tile % plan.stages),
+        source,
+        active,
+        reading,
     )
 
 
-def store_sites(plan: Plan, operand: Operand) -> Sites:
-    """One k-tile's way from registers to shared memory."""
-    address = _shared_address(operand)
+def store_sites(plan: Plan, step: StoreTile) -> Sites:
+    """One k-tile's way from registers to shared memory; of stage 0, for no other's banks are used differently."""
+    operand = plan.a if step.operand == "a" else plan.b
+    address = _shared_address(plan, operand, 0)
     everyone = np.ones(address.shape, bool)
     write = operand.copy.write
     return Sites(write.name, write.opcode, write.bytes, address, None, everyone, np.zeros_like(everyone))
@@ -168,13 +181,13 @@ def _pieces(operand: Operand, vector: int) -> tuple[Offsets, Offsets]:
     return np.tile(x, k.size), np.repeat(k, x.size)
 
 
-def _shared_address(operand: Operand) -> Offsets:
-    """Byte address of each piece of a copy in stage 0, shape (pieces, participants)."""
+def _shared_address(plan: Plan, operand: Operand, stage: int) -> Offsets:
+    """Byte address of each piece of a copy to a stage, shape (pieces, participants), in the block's memory."""
     write, vector = operand.copy.write, operand.copy.write_vector
-    x, k, _ = write.steps
-    step = (np.tile(x.offsets(), k.size) + np.repeat(k.offsets(), x.size)) * vector
+    x, k, stages = write.steps
+    step = (np.tile(x.offsets(), k.size) + np.repeat(k.offsets(), x.size) + stages(stage)) * vector
     base = write.base.at(np.arange(operand.copy.participants))
-    return (base[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
+    return first_word(plan, operand) * BANK_BYTES + (base[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
 
 
 def count(sites: Sites) -> Traffic:
@@ -183,9 +196,24 @@ def count(sites: Sites) -> Traffic:
     return Traffic(
         requests=int(active.any(1).sum()),
         wavefronts=_wavefronts(sites, active),
-        sectors=0 if sites.source is None else int(distinct(by_warp(sites.source, 0) // SECTOR_BYTES, reading).sum()),
+        sectors=_sectors(sites, reading),
         bytes=int(active.sum()) * sites.bytes,
     )
+
+
+def _sectors(sites: Sites, reading: Lanes) -> int:
+    """The sectors of global memory that warps move.
+
+    A cp.async of 16 bytes bypasses L1, and as an H200 counts it (benchmarks/counters.py) fetches a sector once for each
+    32-byte piece of shared memory that it goes to: twice, if the two halves of a sector land in two of those.
+    """
+    if sites.source is None:
+        return 0
+    sector = by_warp(sites.source, 0) // SECTOR_BYTES
+    if sites.opcode == "cp.async" and sites.bytes == BYPASS_BYTES:
+        assert sites.shared is not None
+        sector = sector * SHARED_PIECES + by_warp(sites.shared, 0) // SECTOR_BYTES
+    return int(distinct(sector, reading).sum())
 
 
 def by_warp(values: NDArray[Any], fill: int) -> NDArray[Any]:
@@ -210,7 +238,7 @@ def patterns(sites: Sites, active: Lanes) -> Iterator[tuple[list[int], int]]:
     """
     assert sites.shared is not None
     address = by_warp(sites.shared, 0)
-    rows = np.where(active, address, np.int64(1) << 60).min(1) // ROW_BYTES * ROW_BYTES
+    rows = np.where(active, address, FAR).min(1) // ROW_BYTES * ROW_BYTES
     distance = np.where(active, address - rows[:, None], np.int64(-1))
     found, times = np.unique(distance[active.any(1)], axis=0, return_counts=True)
     yield from zip(found.tolist(), times.tolist(), strict=True)
@@ -219,7 +247,24 @@ def patterns(sites: Sites, active: Lanes) -> Iterator[tuple[list[int], int]]:
 def _wavefronts(sites: Sites, active: Lanes) -> int:
     if sites.shared is None:
         return 0
+    if sites.opcode == "cp.async":
+        return sum(times * copy_wavefronts(*pattern, sites.bytes) for pattern, times in _copies(sites))
     return sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in patterns(sites, active))
+
+
+def _copies(sites: Sites) -> Iterator[tuple[tuple[list[int], list[int]], int]]:
+    """((bytes in global, bytes in shared memory) of the lanes of a warp that read, how many executions have them)."""
+    assert sites.shared is not None and sites.source is not None
+    reading = by_warp(sites.reading, False)
+    busy = reading.any(1)
+    ends = [
+        np.where(reading, each - np.where(reading, each, FAR).min(1, keepdims=True) // ROW_BYTES * ROW_BYTES, -1)[busy]
+        for each in (by_warp(sites.source, 0), by_warp(sites.shared, 0))
+    ]
+    found, times = np.unique(np.concatenate(ends, axis=1), axis=0, return_counts=True)
+    for pattern, count in zip(found.tolist(), times.tolist(), strict=True):
+        source, shared = ([each for each in end if each >= 0] for end in (pattern[:WARP_SIZE], pattern[WARP_SIZE:]))
+        yield (source, shared), count
 
 
 def _of_pattern(model: Callable[[list[int], int, AccessKind], int], pattern: list[int], sites: Sites) -> int:

@@ -52,11 +52,60 @@ def _passes(unit: Array, active: Array, lanes: int, banks: int) -> Array:
     return busiest
 
 
+def copy_wavefronts(source: Array, shared: Array, size: int) -> int:
+    """The wavefronts of one warp's cp.async, of the lanes that read; measured like ``wavefronts``, but an estimate.
+
+    Up to 8 bytes a lane: lanes take turns at their bank of the source (a 128-byte row has as many banks as it has
+    pieces of ``size``), and then, as they come, at their bank of shared memory. 16 bytes move by sectors: those of one
+    line of global memory go to one row of shared memory at once if they are turned alike and have the same halves.
+    """
+    source, shared = source // size, shared // size
+    if size == 16:
+        both = source // 2 * (1 << 20) + shared // 2
+        repeat = _rank(both * 2 + source % 2)  # the how-manieth copy of this half to this place
+        whole, of = np.unique(both * 32 + repeat, return_inverse=True)
+        pattern = np.zeros(len(whole), np.int64)
+        np.bitwise_or.at(pattern, of.reshape(-1), 1 << (source % 2 * 2 + shared % 2))
+        sector, piece = whole // 32 >> 20, whole // 32 & (1 << 20) - 1
+        return len({*zip(sector // 4, piece // 4, (piece - sector) % 4, pattern, strict=True)})
+    banks = 128 // size
+    clock = _rank(source % banks)
+    done = 0
+    for bank in np.unique(shared % banks):
+        ready = 0
+        for came in np.sort(clock[shared % banks == bank]).tolist():
+            ready = max(ready, came) + 1
+        done = max(done, ready)
+    return done
+
+
+def _rank(keys: Array) -> Array:
+    """Of each key, how many equal ones stand before it."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    rank = np.empty(len(keys), np.int64)
+    rank[order] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.r_[starts, len(keys)]))
+    return rank
+
+
 def sectors(address: Array, active: Array) -> Array:
     """Byte addresses (warps, 32), active lanes (warps, 32) -> distinct 32-byte sectors of each warp (warps,)."""
-    sector = np.where(active, address >> 5, np.int64(-1))
-    sector = np.sort(sector, axis=1)
-    first = np.ones(sector.shape, bool)
-    first[:, 1:] = sector[:, 1:] != sector[:, :-1]
-    count: Array = (first & (sector >= 0)).sum(1)
+    return _distinct(address >> 5, active)
+
+
+def bypassing_sectors(source: Array, shared: Array, active: Array) -> Array:
+    """The sectors that a cp.async which bypasses L1 moves: global and shared byte addresses (warps, 32) -> (warps,).
+
+    A sector is fetched once for each 32-byte piece of shared memory that it goes to, as an H200 counts.
+    """
+    pieces = shared.astype(np.int64) >> 5
+    return _distinct(((source.astype(np.int64) >> 5) << 16) + pieces, active)
+
+
+def _distinct(number: Array, active: Array) -> Array:
+    number = np.sort(np.where(active, number, np.int64(-1)), axis=1)
+    first = np.ones(number.shape, bool)
+    first[:, 1:] = number[:, 1:] != number[:, :-1]
+    count: Array = (first & (number >= 0)).sum(1)
     return count

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from layoutgen.sim.banks import sectors, wavefronts
+from layoutgen.sim.banks import bypassing_sectors, copy_wavefronts, sectors, wavefronts
 from layoutgen.sim.frame import Active, Array
 from layoutgen.sim.parser import SIZES, Instruction, Kernel
 
@@ -121,9 +121,27 @@ class Meter:
     def copy(self, ins: Instruction, shared: Array, source: Array, active: Active, reading: Active, size: int) -> None:
         """An asynchronous copy by ``active`` lanes, of which ``reading`` touch global memory."""
         traffic = self._request(ins, active, size, len(shared))
-        traffic.wavefronts += self._passes(shared, active, 3, size, False)
-        if reading.lanes is None or reading.lanes.any():
+        lanes = np.ones(source.shape, bool) if reading.lanes is None else reading.lanes
+        traffic.wavefronts += self._copy_passes(source, shared, lanes, size)
+        if size == 16:  # cp.async.cg
+            parts = (each.reshape(-1, 32) for each in (source, shared, lanes))
+            traffic.sectors += int(bypassing_sectors(*parts).sum())
+        elif lanes.any():
             traffic.sectors += self._passes(source, reading, 31, size, None)
+
+    def _copy_passes(self, source: Array, shared: Array, lanes: Array, size: int) -> int:
+        total = 0
+        for start in range(0, len(lanes), 32):
+            warp = slice(start, start + 32)
+            if not lanes[warp].any():
+                continue
+            begin, end = (each[warp][lanes[warp]].astype(np.int64) for each in (source, shared))
+            begin, end = begin - begin.min() // 128 * 128, end - end.min() // 128 * 128
+            key = (size, begin.tobytes(), end.tobytes())
+            if key not in self._known:
+                self._known[key] = copy_wavefronts(begin, end, size)
+            total += self._known[key]
+        return total
 
     def _request(self, ins: Instruction, active: Active, size: int, lanes: int) -> Traffic:
         traffic = self.traffic[ins.index]
