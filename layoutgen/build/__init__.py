@@ -1,7 +1,7 @@
 """Kernel text -> PTX -> cubin -> Artifact, and its launch. Knows no Plan. Compiling needs no toolkit and no GPU."""
 
 from layoutgen.build.driver import Device, Function, ParamBlock, current_arch, load
-from layoutgen.build.nvdisasm import SassInstruction, sass, sass_counts, sass_instructions
+from layoutgen.build.nvdisasm import SassInstruction, loop_counts, sass, sass_counts, sass_instructions
 from layoutgen.build.nvrtc import Ptx, compile_ptx
 from layoutgen.build.ptxas import Resources, assemble
 from layoutgen.build.store import Artifact, artifact_key, build
@@ -22,6 +22,7 @@ __all__ = [
     "compile_ptx",
     "current_arch",
     "load",
+    "loop_counts",
     "sass",
     "sass_counts",
     "sass_instructions",

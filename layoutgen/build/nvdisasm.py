@@ -19,6 +19,8 @@ from layoutgen.errors import BuildError
 # puts three `@!PT LDS RZ, [RZ]` before the LDGSTS of sm_90), so it is no instruction of the kernel.
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?!@!U?PT\s)(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
 _OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s")
+_LABEL = re.compile(r"^(\.L\w+):")
+_BRANCH = re.compile(r"\bBRA\b.*?`\((\.L\w+)\)")
 _PLACE = re.compile(r'"([^"]*)", line (\d+)')
 _LOADS = frozenset({"ld", "ldg", "lds", "ldl", "ldc", "ldcu", "uldc", "ldgsts", "ldsm"})
 _STORES = frozenset({"st", "stg", "sts", "stl", "stsm"})
@@ -91,6 +93,31 @@ def sass_instructions(cubin: bytes, kernel_name: str) -> tuple[SassInstruction, 
                 opcode, size = _classify(instruction[1])
                 found.append(SassInstruction(int(match[1], 16), opcode, size, tuple(dict.fromkeys(places))))
     return tuple(found)
+
+
+def loop_counts(cubin: bytes, kernel_name: str) -> Counter[tuple[str, int]]:
+    """What one turn of a kernel's longest loop executes, as `sass_counts` names it; nothing if it has no loop.
+
+    A loop is the code from a label to a branch back to it.
+
+    Raises:
+        BuildError: as `sass`.
+    """
+    labels: dict[str, int] = {}
+    executed: list[str] = []
+    longest = (0, 0)
+    inside = False
+    for line in sass(cubin).splitlines():
+        if line.lstrip().startswith(".section"):
+            inside = re.search(rf"\.text\.{re.escape(kernel_name)}\b", line) is not None
+        elif inside and (label := _LABEL.match(line)):
+            labels[label[1]] = len(executed)
+        elif inside and (instruction := _INSTRUCTION.match(line)):
+            executed.append(instruction[1])
+            target = _BRANCH.search(line)
+            if target and (start := labels.get(target[1])) is not None:
+                longest = max(longest, (start, len(executed)), key=lambda loop: loop[1] - loop[0])
+    return Counter(map(_classify, executed[slice(*longest)]))
 
 
 def sass_counts(cubin: bytes) -> Counter[tuple[str, int]]:

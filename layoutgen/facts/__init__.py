@@ -21,6 +21,7 @@ from layoutgen.facts.ownership import (
 )
 from layoutgen.facts.performance import (
     Bound,
+    Loop,
     RasterTraffic,
     Waves,
     Work,
@@ -35,7 +36,7 @@ from layoutgen.facts.summary import Facts, ProblemFacts, facts
 from layoutgen.facts.traffic import SECTOR_BYTES, Traffic, launch_traffic
 
 __all__ = [
-    "BANKS", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage", "Facts",
+    "BANKS", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage", "Facts", "Loop",
     "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers", "Traffic", "Waves", "Work", "access_facts",
     "c_owners", "copy_owners", "copy_piece", "cover_c", "cover_copy", "facts", "first_word", "fragment_piece",
     "launch_traffic", "launch_waves", "occupancy", "problem_work", "raster_traffic", "register_cap", "registers",

@@ -6,7 +6,7 @@ is an upper bound that follows from counts; what keeps a kernel below it shows o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -121,12 +121,35 @@ def _clipped(starts: Iterable[int], block: int, extent: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """What a warp executes for each k-tile, as compiled: FFMAs, memory instructions, and all that goes with them."""
+
+    ffma: int
+    memory: int
+    other: int
+
+    @property
+    def instructions(self) -> int:
+        return self.ffma + self.memory + self.other
+
+    @staticmethod
+    def of(counts: Mapping[tuple[str, int], int]) -> Loop:
+        """The main loop's instructions as `layoutgen.build.loop_counts` names them."""
+        ffma = sum(n for (opcode, _), n in counts.items() if opcode == "ffma")
+        memory = sum(n for (opcode, size), n in counts.items() if size and opcode not in _CONSTANTS)
+        return Loop(ffma, memory, sum(counts.values()) - ffma - memory)
+
+
+_CONSTANTS = ("ldc", "ldcu", "uldc")  # kernel parameters
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """One k-tile of one block, in clocks of the part of a multiprocessor that each resource is; the slowest decides.
 
     Attributes:
-        fma: issuing the FFMAs on the FP32 lanes. issue: issuing them and the memory instructions, one a clock and
-            scheduler; addresses and loop counters come on top. shared: wavefronts, one a clock. memory: its global
+        fma: issuing the FFMAs on the FP32 lanes. issue: issuing whatever the loop has, one instruction a clock and
+            scheduler; before the kernel is built, its FFMAs and memory instructions alone. shared: wavefronts, one a clock. memory: its global
             bytes at the SM's share of the bandwidth, if L2 answered none of them.
         flop: of the k-tile.
     """
@@ -153,20 +176,29 @@ class Bound:
         return max(self.clocks, key=lambda name: self.clocks[name])
 
 
-def bound(plan: Plan, accesses: tuple[AccessFacts, ...], device: Device, l2_hits: float = 0.0) -> Bound:
+def bound(
+    plan: Plan,
+    accesses: tuple[AccessFacts, ...],
+    device: Device,
+    l2_hits: float = 0.0,
+    loop: Loop | None = None,
+) -> Bound:
     """Plan and its accesses on a device -> the clocks of a k-tile.
 
-    l2_hits: the part of the global reads that L2 answers (see raster_traffic), which don't count for memory.
+    Args:
+        l2_hits: the part of the global reads that L2 answers (see raster_traffic), which don't count for memory.
+        loop: what was compiled, if it was.
     """
     block_m, block_n, block_k = plan.tile.block
     ffma = block_m * block_n * block_k / device.warp_size  # warp instructions
     of_tile = [access for access in accesses if access.per == "k-tile"]
     other = sum(access.requests for access in of_tile)
+    issued = ffma + other if loop is None else loop.instructions * plan.threads.threads / device.warp_size
     moved = sum(access.sectors for access in of_tile) * 32 * (1 - l2_hits)
     bytes_per_clock = device.memory_gbs * 1e3 / (device.boost_mhz * device.sms)
     return Bound(
         fma=ffma * device.warp_size / device.fp32_lanes_per_sm,
-        issue=(ffma + other) / device.partitions,
+        issue=issued / device.partitions,
         shared=float(sum(access.wavefronts for access in of_tile)),
         memory=moved / bytes_per_clock,
         flop=2 * block_m * block_n * block_k,

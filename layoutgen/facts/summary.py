@@ -8,6 +8,7 @@ from typing import Any
 from layoutgen.facts.accesses import AccessFacts, access_facts
 from layoutgen.facts.performance import (
     Bound,
+    Loop,
     RasterTraffic,
     Waves,
     Work,
@@ -62,7 +63,8 @@ class Facts:
     """A plan on a device.
 
     Attributes:
-        registers: bounds before it is built; built: what ptxas uses, None before.
+        registers: bounds before it is built; built: what ptxas uses. loop: the main loop's instructions, as compiled. Both
+            are None before.
         occupancy: with ptxas's registers, or before with the least that a thread can do with: then an upper bound.
         roof: TFLOP/s that memory feeds at the block tile's intensity, if L2 answered nothing. ceiling: TFLOP/s that
             the slowest resource allows within the multiprocessor, and with the raster's L2 hits if there is a problem.
@@ -73,6 +75,7 @@ class Facts:
     threads: int
     registers: Registers
     built: int | None
+    loop: Loop | None
     shared: SharedFacts
     accesses: tuple[AccessFacts, ...]
     occupancy: Occupancy
@@ -95,6 +98,7 @@ class Facts:
             "variant": self.plan.variant,
             "threads": self.threads,
             "registers": {**asdict(self.registers), "minimum": self.registers.minimum, "built": self.built},
+            "loop": asdict(self.loop) if self.loop else None,
             "shared": asdict(self.shared),
             "accesses": {each.name: asdict(each) for each in self.accesses},
             "bank_conflicts": self.conflicts,
@@ -127,12 +131,19 @@ class Facts:
         }
 
 
-def facts(plan: Plan, device: Device, problem: Problem | None = None, *, built: int | None = None) -> Facts:
+def facts(
+    plan: Plan,
+    device: Device,
+    problem: Problem | None = None,
+    *,
+    built: int | None = None,
+    loop: Loop | None = None,
+) -> Facts:
     """Plan and device -> Facts.
 
     Args:
         problem: for waves and traffic, and so that global accesses are counted for its strides.
-        built: registers of a thread, as ptxas reports them.
+        built: registers of a thread, as ptxas reports them. loop: the main loop, as it was compiled.
     """
     bounds = registers(plan, device)
     resident = occupancy(plan, bounds.minimum if built is None else built, device)
@@ -140,13 +151,14 @@ def facts(plan: Plan, device: Device, problem: Problem | None = None, *, built: 
     itemsize = ITEMSIZE[plan.dtype]
     block = tile_intensity(*plan.tile.block[:2], itemsize)
     about = None if problem is None else _about(plan, device, problem, max(1, resident.blocks) * device.sms)
-    slowest = bound(plan, accesses, device, about.raster.l2_hits if about else 0.0)
+    slowest = bound(plan, accesses, device, about.raster.l2_hits if about else 0.0, loop)
     return Facts(
         plan=plan,
         device=device,
         threads=plan.threads.threads,
         registers=bounds,
         built=built,
+        loop=loop,
         shared=SharedFacts(
             plan.shared_bytes, plan.shared_bytes - sum(map(_dense, plan.operands)) * plan.stages, plan.stages
         ),

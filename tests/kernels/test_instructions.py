@@ -8,8 +8,9 @@ import pytest
 
 from layoutgen import build, run, sim
 from layoutgen.emit import emit
-from layoutgen.facts import static_accesses
+from layoutgen.facts import Loop, access_facts, facts, static_accesses
 from layoutgen.facts.traffic import block_sites
+from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan
 from layoutgen.plan.schedule import WorkRange
 from layoutgen.problem import packed
@@ -59,6 +60,19 @@ def test_every_access_of_the_machine_code_is_one_of_the_plans(each: Plan) -> Non
         if instruction.opcode in SASS
     )
     assert assembled == planned
+
+
+@pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
+def test_the_main_loop_multiplies_one_k_tile(each: Plan) -> None:
+    """Its FFMAs and memory instructions are the plan's; what else it has only the compiler knows."""
+    source = emit(each)
+    loop = Loop.of(build.loop_counts(build.build(source.text, source.launch.kernel, ARCH).cubin, each.name))
+    block_m, block_n, block_k = each.tile.block
+    assert loop.ffma == block_m * block_n * block_k // each.threads.threads
+    assert loop.memory == sum(access.instructions for access in access_facts(each) if access.per == "k-tile")
+    assert 0 < loop.other < loop.ffma
+    found = facts(each, DEVICES["h200"], loop=loop)
+    assert found.bound.issue == loop.instructions * each.threads.threads / 32 / 4
 
 
 @pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
