@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutgen.algebra import Offsets
-from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, conflict_free, wavefronts
+from layoutgen.facts.banks import ROW_BYTES, AccessKind, conflict_free, wavefronts
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE
@@ -222,15 +222,10 @@ def _wavefronts(sites: Sites, active: Lanes) -> int:
     return sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in patterns(sites, active))
 
 
-def _of_pattern(model: Callable[[list[int], int, AccessKind], int], pattern: list[int], sites: Sites) -> int:
-    """A model of a whole warp, or of one with idle lanes, marked by -1: of the plan's shared accesses only copies have
-    such, which write, so that each phase counts for itself.
-    """
-    if -1 not in pattern:
-        return model(pattern, sites.bytes, "load" if sites.opcode == "ld.shared" else "store")
-    lanes = ROW_BYTES // max(sites.bytes, BANK_BYTES)
-    phases = [[each for each in pattern[i : i + lanes] if each >= 0] for i in range(0, WARP_SIZE, lanes)]
-    return sum(model(phase, sites.bytes, "store") for phase in phases if phase)
+def _of_pattern(model: Callable[[list[int | None], int, AccessKind], int], pattern: list[int], sites: Sites) -> int:
+    """A model of a warp's access, whose idle lanes a pattern marks by -1."""
+    lanes = [None if address < 0 else address for address in pattern]
+    return model(lanes, sites.bytes, "load" if sites.opcode == "ld.shared" else "store")
 
 
 def conflict_free_wavefronts(sites: Sites) -> int:
