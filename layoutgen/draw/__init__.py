@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from layoutgen import paths, spec
+from layoutgen.draw.banks import banks_level
 from layoutgen.draw.budgets import Aside, aside
 from layoutgen.draw.html import to_html
 from layoutgen.draw.layout import layout_drawing, read_layout
 from layoutgen.draw.levels import block_level, lane_level, value_level, warp_level
-from layoutgen.draw.memory import banks_level, copy_level, smem_level
+from layoutgen.draw.memory import copy_level, smem_level
 from layoutgen.draw.model import Drawing
 from layoutgen.draw.palette import Theme
 from layoutgen.draw.png import to_png
@@ -51,7 +52,7 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
 
     Args:
         level: one of LEVELS: block (the grid over C), warp, lane, value (of one thread), smem_a and smem_b (what each
-            word holds), copy_a and copy_b (who copies what), banks (that a fragment load hits).
+            word holds), copy_a and copy_b (who copies what), banks (that accesses hit).
         thread: whose values `value` shows.
         shape: the problem's (M, N, K) for `block`; by default 8 x 8 tiles.
 

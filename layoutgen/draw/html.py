@@ -15,19 +15,18 @@ from layoutgen.algebra import Layout
 from layoutgen.draw.budgets import Aside
 from layoutgen.draw.cells import merge
 from layoutgen.draw.levels import block_level, require_thread, unit
-from layoutgen.draw.memory import BANKS, copy_passes
+from layoutgen.draw.memory import copy_passes
 from layoutgen.draw.model import MOST_BOXES, Box, Panel, Tick
 from layoutgen.draw.palette import DARK, LIGHT, Palette, rules, tone, variables
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.draw.svg import panel_svg
 from layoutgen.draw.timeline import Moment, timeline
-from layoutgen.facts import c_owners
+from layoutgen.facts import BANKS, SECTOR_BYTES, c_owners
 from layoutgen.plan.model import Operand, Plan
 from layoutgen.plan.schedule import work
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
-SECTOR_BYTES = 32  # what the L2 moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")
 GAP = 12.0  # pixels between C and the strips of A and B
 TILES = 8  # block tiles along each mode of the C that the page shows
 

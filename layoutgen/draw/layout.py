@@ -10,10 +10,10 @@ from layoutgen.algebra import ComposedLayout, Layout, Offsets, View, evaluate
 from layoutgen.algebra.expression import show
 from layoutgen.algebra.int_tuple import IntTuple, flatten
 from layoutgen.draw.cells import merge
-from layoutgen.draw.memory import BANKS
 from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside
 from layoutgen.draw.palette import TONES, tone
 from layoutgen.errors import DrawError
+from layoutgen.facts import BANKS
 
 MOST_LABELLED = 2048  # cells with a number each: 64 x 32
 CLOSEST_LINES = 12.0  # pixels

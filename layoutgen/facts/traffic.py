@@ -65,6 +65,11 @@ class Sites(NamedTuple):
     active: Lanes
     reading: Lanes
 
+    @property
+    def kind(self) -> AccessKind:
+        """What it is to shared memory."""
+        return "load" if self.opcode == "ld.shared" else "store"
+
 
 def launch_traffic(plan: Plan, problem: Problem) -> dict[str, Traffic]:
     """Access -> its traffic over a whole launch: fragment_a, copy_b (cp.async), load_a and store_a, read_c, write_d."""
@@ -88,7 +93,7 @@ def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Site
             yield fetch_sites(plan, problem, block, step, fetched // len(plan.operands))
             fetched += 1
         elif isinstance(step, StoreTile):
-            yield store_sites(plan, plan.a if step.operand == "a" else plan.b)
+            yield write_sites(plan.a if step.operand == "a" else plan.b)
     yield from epilogue_sites(plan, problem, block)
 
 
@@ -128,8 +133,8 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
     )
 
 
-def store_sites(plan: Plan, operand: Operand) -> Sites:
-    """One k-tile's way from registers to shared memory."""
+def write_sites(operand: Operand) -> Sites:
+    """One k-tile's way into shared memory: the stores, or cp.async without its source."""
     address = _shared_address(operand)
     everyone = np.ones(address.shape, bool)
     write = operand.copy.write
@@ -225,7 +230,7 @@ def _wavefronts(sites: Sites, active: Lanes) -> int:
 def _of_pattern(model: Callable[[list[int | None], int, AccessKind], int], pattern: list[int], sites: Sites) -> int:
     """A model of a warp's access, whose idle lanes a pattern marks by -1."""
     lanes = [None if address < 0 else address for address in pattern]
-    return model(lanes, sites.bytes, "load" if sites.opcode == "ld.shared" else "store")
+    return model(lanes, sites.bytes, sites.kind)
 
 
 def conflict_free_wavefronts(sites: Sites) -> int:
