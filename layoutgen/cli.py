@@ -258,14 +258,16 @@ def draw(
     ] = None,
     variant: Annotated[str | None, typer.Option(metavar="NAME", help="Of the spec  [default: the primary one]")] = None,
     thread: Annotated[int | None, typer.Option(metavar="T", help="Whose values to show  [default: 0]")] = None,
-    shape: Annotated[str | None, typer.Option(metavar="M,N,K", help="The problem of --level block.")] = None,
+    shape: Annotated[
+        str | None, typer.Option(metavar="M,N,K", help="The problem of --level block, or of an .html.")
+    ] = None,
     banks: Annotated[bool, typer.Option("--banks", help="Colour a LAYOUT by shared-memory bank.")] = False,
     theme: Annotated[str | None, typer.Option(help="auto, light or dark  [default: auto; a PNG is light]")] = None,
     device: DeviceName = None,
 ) -> None:
     """Draw a tiling, or a layout of at most two modes.
 
-    An .svg or .png shows one level. An .html is a page to explore a spec in, beside its budgets on the device.
+    An .svg or .png shows one level. An .html is a page to explore a spec in, beside what it costs on the device.
     """
     from layoutgen.draw import draw as draw_file
 

@@ -12,7 +12,7 @@ import jinja2
 
 from layoutgen import paths
 from layoutgen.algebra import Layout
-from layoutgen.draw.budgets import Aside
+from layoutgen.draw.budgets import Aside, Launch
 from layoutgen.draw.cells import merge
 from layoutgen.draw.levels import block_level, require_thread, unit
 from layoutgen.draw.memory import copy_passes
@@ -21,13 +21,14 @@ from layoutgen.draw.palette import DARK, LIGHT, Palette, rules, tone, variables
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.draw.svg import panel_svg
 from layoutgen.draw.timeline import Moment, timeline
-from layoutgen.facts import BANKS, SECTOR_BYTES, c_owners
+from layoutgen.facts import BANKS, SECTOR_BYTES, c_owners, first_word, fragment_executions
 from layoutgen.plan.model import Operand, Plan
 from layoutgen.plan.schedule import work
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 GAP = 12.0  # pixels between C and the strips of A and B
+MOST_WAVES = 15  # full ones that the bar of waves shows
 TILES = 8  # block tiles along each mode of the C that the page shows
 
 
@@ -48,6 +49,8 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         plan=plan,
         aside=aside,
         shares=[min(100.0, 100 * each.used / each.limit) for each in aside.budgets],
+        longest=max((each.clocks for each in aside.clocks), default=1.0),
+        waves=None if aside.launch is None else waves(aside.launch),
         roofline=roofline,
         light=variables(LIGHT),
         dark=variables(DARK),
@@ -80,6 +83,13 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html.j2")
 
 
+def waves(launch: Launch) -> list[float | None]:
+    """The part of each wave's places that have a tile; None for those that the bar leaves out."""
+    full = launch.rounds - 1
+    shown: list[float | None] = [1.0] * min(full, MOST_WAVES)
+    return [*shown, *([None] if full > MOST_WAVES else []), launch.last]
+
+
 def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str, Any]:
     """What the script knows. Offsets of layouts: c.thread_m[t] + c.value_m[i] is a row of C, and so on."""
     block_m, block_n, block_k = plan.tile.block
@@ -98,7 +108,7 @@ def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str,
             "value_m": _list(plan.tile.value_mode[0]),
             "value_n": _list(plan.tile.value_mode[1]),
         },
-        "operands": [_operand(each) for each in plan.operands],
+        "operands": [_operand(plan, each) for each in plan.operands],
         "blocks": [[each.m, each.n] for each in blocks],
         "moments": [
             {
@@ -113,8 +123,9 @@ def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str,
     }
 
 
-def _operand(operand: Operand) -> dict[str, Any]:
+def _operand(plan: Plan, operand: Operand) -> dict[str, Any]:
     x, k, stage = operand.shared.layout
+    executions = fragment_executions(plan, operand)
     copy = operand.copy
     passes, _ = copy_passes(operand)
     return {
@@ -123,6 +134,10 @@ def _operand(operand: Operand) -> dict[str, Any]:
         "contiguous": operand.contiguous,
         "itemsize": ITEMSIZE[operand.dtype],
         "vector": operand.fragment.vector,
+        "vectors": operand.fragment.vectors,
+        "first_word": first_word(plan, operand),
+        # By k, then load, then warp: wavefronts, and what they were without conflicts.
+        "wavefronts": [[each.wavefronts, each.conflict_free] for each in executions],
         "word_x": _list(x),
         "word_k": _list(k),
         "word_stage": _list(stage),

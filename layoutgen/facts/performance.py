@@ -72,6 +72,11 @@ class Waves:
         return -(-self.tiles // self.slots)
 
     @property
+    def last(self) -> float:
+        """The part of the slots that have a tile in the last round."""
+        return self.waves - (self.rounds - 1)
+
+    @property
     def efficiency(self) -> float:
         return self.tiles / (self.rounds * self.slots)
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from layoutgen.draw import draw
 from layoutgen.draw.palette import DARK, LIGHT
 from layoutgen.draw.timeline import timeline
-from layoutgen.facts import c_owners, copy_owners, shared_words
+from layoutgen.facts import c_owners, copy_owners, shared_banks, shared_words
 from layoutgen.plan import Plan
 from layoutgen.plan.schedule import work
 from tests.draw.conftest import plans_of
@@ -124,7 +124,7 @@ def test_what_an_element_reads(browser: Browser, files: dict[str, Path], name: s
             assert len(rows) == vector
             first = x - x % vector  # the specs' values are neighbours from a multiple of the vector
             for at, row in zip(range(first, first + vector), rows, strict=True):
-                assert row[:3] == [f"({at}, {k})", str(words[at, k]), str(words[at, k] % 32)]
+                assert row[:3] == [f"({at}, {k})", str(words[at, k]), str(shared_banks(plan, operand)[at, k])]
                 along, across = (k, f"{operand.x} {at}") if operand.contiguous == "k" else (at, f"k {k}")
                 assert row[3] == f"{along * 4 // 32} of {across}"
                 assert re.match(rf"thread {copiers[at, k]}\b", row[4])
