@@ -220,6 +220,9 @@ def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A spec, as for explain.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
     device: DeviceName = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Draw both side by side: x.svg or x.png.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Show what differs between two tilings.
@@ -233,6 +236,10 @@ def diff(
     on = _device(device)
     try:
         found = report.diff_specs(a, b, device=on)
+        if out is not None:
+            from layoutgen.draw import draw_difference, find_plan
+
+            draw_difference(find_plan(a), find_plan(b), out)
     except LayoutgenError as error:
         if as_json:
             typer.echo(json.dumps(console.entry((f"{a} {b}", None, error)), indent=2))

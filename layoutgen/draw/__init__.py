@@ -17,6 +17,7 @@ from pathlib import Path
 from layoutgen import paths, spec
 from layoutgen.draw.banks import banks_level
 from layoutgen.draw.budgets import Aside, aside
+from layoutgen.draw.difference import difference_drawing
 from layoutgen.draw.html import to_html
 from layoutgen.draw.layout import layout_drawing, read_layout
 from layoutgen.draw.levels import block_level, lane_level, value_level, warp_level
@@ -155,9 +156,27 @@ def draw(
         chosen = find_plan(source, variant)
         _refuse({"device": device}, "a device is what the budgets of an .html page are of")
         drawing = level_drawing(chosen, level or "value", thread=thread or 0, shape=shape)
-    if kind == ".png":
-        return _write(file, to_png(drawing, chosen_theme or "light"))
-    return _write(file, to_svg(drawing, chosen_theme or "auto").encode())
+    return _write_drawing(drawing, file, chosen_theme)
+
+
+def draw_difference(a: Plan, b: Plan, out: str | Path) -> Path:
+    """Draw two plans side by side, hatched where they differ, into a file of kind .svg or .png; returns its path.
+
+    Raises:
+        DrawError: `out` has another ending, or can't be written.
+    """
+    file = Path(out)
+    if file.suffix.lower() not in KINDS[:2]:
+        raise DrawError(
+            "a picture's ending tells its kind", got=file.name, allowed=", ".join(KINDS[:2]), fix="-o x.svg"
+        )
+    return _write_drawing(difference_drawing(a, b), file, None)
+
+
+def _write_drawing(drawing: Drawing, file: Path, theme: Theme | None) -> Path:
+    if file.suffix.lower() == ".png":
+        return _write(file, to_png(drawing, theme or "light"))
+    return _write(file, to_svg(drawing, theme or "auto").encode())
 
 
 def _facts(source: str | Path, variant: str | None, shape: Shape | None, device: Device) -> Facts:
@@ -210,7 +229,9 @@ __all__ = [
     "Drawing",
     "Theme",
     "aside",
+    "difference_drawing",
     "draw",
+    "draw_difference",
     "find_plan",
     "is_layout",
     "layout_drawing",

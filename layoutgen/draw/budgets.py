@@ -137,8 +137,7 @@ def _budgets(found: Facts) -> tuple[Budget, ...]:
             found.shared.bytes,
             device.shared_per_block,
             "bytes a block",
-            f"{found.shared.stages} {'stage' if found.shared.stages == 1 else 'stages'} of A and B, "
-            f"{found.shared.padding:,} bytes of padding",
+            f"{found.shared.stages} stages of A and B, {found.shared.padding:,} bytes of padding",
         ),
         Budget("threads", found.threads, device.max_threads_per_block, "a block"),
         Budget(
@@ -146,7 +145,7 @@ def _budgets(found: Facts) -> tuple[Budget, ...]:
             resident.blocks * resident.warps,
             resident.max_warps,
             "on an SM",
-            f"{'' if found.built else 'at most '}{resident.blocks} blocks of {resident.warps} warps, limited by "
+            f"{'at most ' if found.built is None else ''}{resident.blocks} × {resident.warps}, by blocks; limited by "
             f"{' and '.join(resident.limited_by)}",
         ),
     )
