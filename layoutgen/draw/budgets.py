@@ -145,10 +145,14 @@ def _budgets(found: Facts) -> tuple[Budget, ...]:
             resident.blocks * resident.warps,
             resident.max_warps,
             "on an SM",
-            f"{'at most ' if found.built is None else ''}{resident.blocks} × {resident.warps}, by blocks; limited by "
-            f"{' and '.join(resident.limited_by)}",
+            f"{'at most ' if found.built is None else ''}{_counted(resident.blocks, 'block')} of "
+            f"{_counted(resident.warps, 'warp')}, limited by {' and '.join(resident.limited_by)}",
         ),
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _row(each: AccessFacts) -> Row:

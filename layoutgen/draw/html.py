@@ -28,6 +28,7 @@ from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 GAP = 12.0  # pixels between C and the strips of A and B
+LEAST_SIDE = 640.0  # units of the map for the longer side of C
 MOST_WAVES = 15  # full ones that the bar of waves shows
 TILES = 8  # block tiles along each mode of the C that the page shows
 
@@ -63,6 +64,12 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
     )
 
 
+def _side(plan: Plan) -> float:
+    """Units of the map for one element: lines and letters are of one size, so a small tile's elements are larger."""
+    block_m, block_n, _ = plan.tile.block
+    return max(unit(block_m, block_n), LEAST_SIDE / max(block_m, block_n))
+
+
 KEYBOARD = (
     ("Arrow keys", "move to the next element; with Shift, eight on"),
     ("Enter or click", "keep the element while the mouse moves; again to let go. On a block: look into it"),
@@ -93,7 +100,7 @@ def waves(launch: Launch) -> list[float | None]:
 def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str, Any]:
     """What the script knows. Offsets of layouts: c.thread_m[t] + c.value_m[i] is a row of C, and so on."""
     block_m, block_n, block_k = plan.tile.block
-    side = unit(block_m, block_n)
+    side = _side(plan)
     blocks = work(plan.schedule, plan.tile, TILES * block_m, TILES * block_n, TILES * block_k)
     return {
         "block": list(plan.tile.block),
@@ -160,7 +167,7 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
     """C by block, warp and lane, and the strips of A and B: groups of SVG, each with its corner at (0, 0)."""
     owners = c_owners(plan.tile, plan.threads)
     block_m, block_n, block_k = plan.tile.block
-    side = unit(block_m, block_n)
+    side = _side(plan)
 
     def panel(name: str, rows: int, columns: int, boxes: list[Box], biggest: float = 20.0) -> Panel:
         return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=biggest, flat=len(boxes) > MOST_BOXES)
