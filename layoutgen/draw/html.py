@@ -50,7 +50,7 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         plan=plan,
         aside=aside,
         shares=[min(100.0, 100 * each.used / each.limit) for each in aside.budgets],
-        longest=max((each.clocks for each in aside.clocks), default=1.0),
+        lengths=[100 * each.clocks / max(every.clocks for every in aside.clocks) for each in aside.clocks],
         waves=None if aside.launch is None else waves(aside.launch),
         roofline=roofline,
         light=variables(LIGHT),
@@ -91,10 +91,10 @@ def _template() -> jinja2.Template:
 
 
 def waves(launch: Launch) -> list[float | None]:
-    """The part of each wave's places that have a tile; None for those that the bar leaves out."""
+    """The percentage of each wave's places that have a tile; None for those that the bar leaves out."""
     full = launch.rounds - 1
-    shown: list[float | None] = [1.0] * min(full, MOST_WAVES)
-    return [*shown, *([None] if full > MOST_WAVES else []), launch.last]
+    shown: list[float | None] = [100.0] * min(full, MOST_WAVES)
+    return [*shown, *([None] if full > MOST_WAVES else []), 100 * launch.last]
 
 
 def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str, Any]:
