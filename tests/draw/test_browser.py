@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -179,6 +180,30 @@ def test_a_conflict_is_told_for_the_load_that_has_it(browser: Browser, tmp_path:
             assert caption.endswith(f"load, {each.wavefronts} wavefront{plural}{conflict}")
             told.add(bool(conflict))
     assert True in told
+
+
+def test_each_load_has_wavefronts_of_its_own(browser: Browser, files: dict[str, Path], tmp_path: Path) -> None:
+    plan = plans_of(NAMES[0])[0]
+    owners = c_owners(plan.tile, plan.threads)
+    html = files[NAMES[0]].read_text()
+    numbered = tmp_path / "x.html"
+
+    def number(found: re.Match[str]) -> str:
+        pairs = [[index, index] for index in range(len(json.loads(found[1])))]
+        return f'"wavefronts": {json.dumps(pairs)}'
+
+    numbered.write_text(re.sub(r'"wavefronts": (\[\[.*?\]\])', number, html))
+    with opened(browser, numbered) as page:
+        for m, n in ((5, 77), (127, 0), (38, 51)):
+            hover(page, plan, m, n)
+            page.keyboard.press("]")
+            k = int(page.inner_text("#k-value"))
+            captions = page.locator("#reads caption").all_inner_texts()
+            values = (owners.value_m[m, n], owners.value_n[m, n])
+            for operand, value, caption in zip(plan.operands, values, captions, strict=True):
+                load = value // operand.fragment.vector
+                index = (k * operand.fragment.vectors + load) * plan.tile.warps.size + owners.warp[m, n]
+                assert f"load, {index} wavefronts" in caption
 
 
 def test_the_page_is_walked_with_tab_and_shows_its_focus(browser: Browser, files: dict[str, Path]) -> None:
