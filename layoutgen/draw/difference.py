@@ -17,6 +17,7 @@ LONGEST, BIGGEST = 520.0, 5.0  # pixels of the longest side of a block tile, and
 CELL = (16.0, 6.5)  # of a word
 MOST_ROWS = 96  # of words that a picture of shared memory shows
 NOTHING = -1  # what a word holds that is padding
+FAR = 1 << 20  # more than any tile's extent, so that one number tells (x, k) in tiles of any size
 
 Changed = NDArray[np.bool_]
 
@@ -107,17 +108,17 @@ def _owners(name: str, thread: Offsets, changed: Changed, side: float) -> Panel:
 
 
 def _held(operand: Operand) -> Offsets:
-    """What each word of a stage holds, x + X k or NOTHING; shape (rows, 32)."""
+    """What each word of a stage holds, x + FAR k or NOTHING; shape (rows, 32)."""
     words = shared_words(operand.shared)
     held = np.full(-(-operand.shared.stage_elements // BANKS) * BANKS, NOTHING, dtype=np.int64)
     x, k = np.indices(words.shape)
-    held[words] = x + len(words) * k
+    held[words] = x + FAR * k
     return held.reshape(-1, BANKS)
 
 
 def _shared(name: str, operand: Operand, held: Offsets, changed: Changed) -> Panel:
     """A stage of an operand's shared memory, coloured by k."""
-    k = np.where(held == NOTHING, NOTHING, held // operand.shared.layout[0].size)[:MOST_ROWS]
+    k = np.where(held == NOTHING, NOTHING, held // FAR)[:MOST_ROWS]
     boxes = [Box(r.row, r.column, r.rows, r.columns, "panel" if r.value < 0 else tone(r.value)) for r in merge(k)]
     shown = len(k)
     cut = f", the first {shown * BANKS} words" if shown < len(held) else ""

@@ -22,6 +22,7 @@ PAIRS = (
     ("three_stages", "values_apart"),
     ("odd_k", "conflicts"),
     ("fine", "salykov_128x128x8"),
+    ("dense", "conflicts"),  # without padding, word 64 is x 64 of one and k 1 of the other
 )
 
 
