@@ -220,6 +220,9 @@ def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A spec, as for explain.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
     device: DeviceName = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Draw both side by side: x.svg or x.png.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Show what differs between two tilings.
@@ -233,6 +236,10 @@ def diff(
     on = _device(device)
     try:
         found = report.diff_specs(a, b, device=on)
+        if out is not None:
+            from layoutgen.draw import draw_difference, find_plan
+
+            draw_difference(find_plan(a), find_plan(b), out)
     except LayoutgenError as error:
         if as_json:
             typer.echo(json.dumps(console.entry((f"{a} {b}", None, error)), indent=2))
@@ -258,14 +265,16 @@ def draw(
     ] = None,
     variant: Annotated[str | None, typer.Option(metavar="NAME", help="Of the spec  [default: the primary one]")] = None,
     thread: Annotated[int | None, typer.Option(metavar="T", help="Whose values to show  [default: 0]")] = None,
-    shape: Annotated[str | None, typer.Option(metavar="M,N,K", help="The problem of --level block.")] = None,
+    shape: Annotated[
+        str | None, typer.Option(metavar="M,N,K", help="The problem of --level block, or of an .html.")
+    ] = None,
     banks: Annotated[bool, typer.Option("--banks", help="Colour a LAYOUT by shared-memory bank.")] = False,
     theme: Annotated[str | None, typer.Option(help="auto, light or dark  [default: auto; a PNG is light]")] = None,
     device: DeviceName = None,
 ) -> None:
     """Draw a tiling, or a layout of at most two modes.
 
-    An .svg or .png shows one level. An .html is a page to explore a spec in, beside its budgets on the device.
+    An .svg or .png shows one level. An .html is a page to explore a spec in, beside what it costs on the device.
     """
     from layoutgen.draw import draw as draw_file
 

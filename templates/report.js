@@ -34,7 +34,7 @@
       const along = operand.contiguous === operand.x ? x : state.k;
       const across = operand.contiguous === operand.x ? `k ${state.k}` : `${operand.x} ${x}`;
       const sector = operand.contiguous ? `${Math.floor(along * operand.itemsize / data.sectorBytes)} of ${across}` : "its own";
-      return { x, word, bank: word % data.banks, sector, thread, pass: operand.copy.pass[i][j], self: piece + v === index };
+      return { x, word, bank: (operand.first_word + word) % data.banks, sector, thread, pass: operand.copy.pass[i][j], self: piece + v === index };
     });
   }
 
@@ -97,10 +97,14 @@
     }));
   }
 
-  function table(operand, words) {
+  // warp: the one that loads, in its load number `load` of this k.
+  function table(operand, words, warp, load) {
     const node = element("table");
     const bytes = operand.vector * operand.itemsize;
-    node.append(element("caption", `${operand.name} at k = ${state.k}: one ${bytes}-byte load from shared memory`));
+    const warps = c.thread_m.length / data.warpSize;
+    const [takes, free] = operand.wavefronts[(state.k * operand.vectors + load) * warps + warp];
+    const conflict = takes > free ? `, ${free} without conflicts` : "";
+    node.append(element("caption", `${operand.name} at k = ${state.k}: one ${bytes}-byte load, ${takes} wavefront${takes === 1 ? "" : "s"}${conflict}`));
     const head = element("tr");
     for (const name of [`(${operand.x}, k)`, "word", "bank", "sector", "copied by"]) {
       const cell = element("th", name);
@@ -150,8 +154,8 @@
     facts($("owner"), [["warp", warp], ["lane", lane], ["thread", thread], ["accumulator", register]]);
     const [a, b] = data.operands;
     $("reads").replaceChildren(
-      ...table(a, load(a, c.thread_m[thread], c.value_m, i)),
-      ...table(b, load(b, c.thread_n[thread], c.value_n, j)),
+      ...table(a, load(a, c.thread_m[thread], c.value_m, i), warp, Math.floor(i / a.vector)),
+      ...table(b, load(b, c.thread_n[thread], c.value_n, j), warp, Math.floor(j / b.vector)),
       element("p", `Words in the first stage; each next one lies ${a.word_stage[1] ?? 0} (A) and ${b.word_stage[1] ?? 0} (B) on. Sectors of ${data.sectorBytes} bytes count from the tile's edge.`, "quiet"),
     );
     showMarks(thread);

@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from benchmarks.table import table
-from docs import picture
+from docs.pictures import PICTURES
 from layoutgen import spec
 from layoutgen.check import check
 from layoutgen.hw.devices import device
@@ -35,11 +37,28 @@ def test_the_speeds_shown_are_those_measured() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for file in (ROOT / "README.md", ROOT / "docs" / "spec.md", ROOT / "docs" / "devices.md"):
+    for file in (
+        ROOT / "README.md",
+        ROOT / "docs" / "spec.md",
+        ROOT / "docs" / "devices.md",
+        ROOT / "docs" / "algebra.md",
+    ):
         for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
             assert (file.parent / target).exists(), f"{file.name}: {target}"
 
 
-def test_the_picture_is_drawn_from_the_plan() -> None:
-    assert picture.FILE.read_text() == picture.picture()
-    assert f"({picture.FILE.relative_to(ROOT)})" in README
+@pytest.mark.parametrize("file", PICTURES, ids=lambda file: file.name)
+def test_a_picture_is_what_is_drawn_now(file: Path) -> None:
+    assert file.read_text() == PICTURES[file]()
+    assert file.stat().st_size < 150_000
+
+
+def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
+    shown = {
+        (page.parent / target).resolve()
+        for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for target in re.findall(r"!\[[^\]]+\]\(([^)#:]+)\)", page.read_text())
+    }
+    assert shown == {*PICTURES, ROOT / "docs" / "page.png"}
+    assert set((ROOT / "docs").rglob("*.svg")) | set((ROOT / "docs").rglob("*.png")) == shown
+    assert (ROOT / "docs" / "page.png").stat().st_size < 300_000

@@ -15,18 +15,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from layoutgen import paths, spec
+from layoutgen.draw.banks import banks_level
 from layoutgen.draw.budgets import Aside, aside
+from layoutgen.draw.difference import difference_drawing
 from layoutgen.draw.html import to_html
 from layoutgen.draw.layout import layout_drawing, read_layout
 from layoutgen.draw.levels import block_level, lane_level, value_level, warp_level
-from layoutgen.draw.memory import banks_level, copy_level, smem_level
+from layoutgen.draw.memory import copy_level, smem_level
 from layoutgen.draw.model import Drawing
 from layoutgen.draw.palette import Theme
 from layoutgen.draw.png import to_png
 from layoutgen.draw.svg import to_svg
 from layoutgen.errors import DrawError
+from layoutgen.facts import Facts, facts
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan, plan
+from layoutgen.problem import fits, packed
 
 Shape = tuple[int, int, int]
 
@@ -51,7 +55,7 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
 
     Args:
         level: one of LEVELS: block (the grid over C), warp, lane, value (of one thread), smem_a and smem_b (what each
-            word holds), copy_a and copy_b (who copies what), banks (that a fragment load hits).
+            word holds), copy_a and copy_b (who copies what), banks (that accesses hit).
         thread: whose values `value` shows.
         shape: the problem's (M, N, K) for `block`; by default 8 x 8 tiles.
 
@@ -76,6 +80,15 @@ def is_layout(source: str) -> bool:
     )
 
 
+def find_plans(source: str | Path) -> dict[str, Plan]:
+    """The path, or the name, of a spec -> its plans by variant, the primary one first.
+
+    Raises:
+        SpecError, PlanError: it is no spec, or its levels do not compose.
+    """
+    return {each.variant: each for each in plan(spec.load(paths.find_spec(source)))}
+
+
 def find_plan(source: str | Path, variant: str | None = None) -> Plan:
     """The path, or the name, of a spec -> one of its plans, by default the primary one.
 
@@ -83,7 +96,11 @@ def find_plan(source: str | Path, variant: str | None = None) -> Plan:
         SpecError, PlanError: it is no spec, or its levels do not compose.
         DrawError: it has no such variant.
     """
-    plans = {each.variant: each for each in plan(spec.load(paths.find_spec(source)))}
+    return _named(find_plans(source), variant)
+
+
+def _named(plans: Mapping[str, Plan], variant: str | None) -> Plan:
+    """One of a spec's plans; by default the primary one. Raises DrawError."""
     if variant is None:
         return next(iter(plans.values()))
     if variant not in plans:
@@ -108,11 +125,12 @@ def draw(
     Args:
         source: the path or the name of a spec, or an expression of the algebra whose value is a layout.
         out: where to write; its ending tells the kind. .html is a page on a spec with all of its levels.
-        level, thread, shape: as `level_drawing`; by default level "value" of thread 0.
-        variant: which of the spec's plans; by default the primary one.
+        level, thread, shape: as `level_drawing`; by default level "value" of thread 0. A page tells how a dense
+            problem of `shape` fills the device.
+        variant: which of the spec's plans; by default the primary one, or of a page on a problem the one that takes it.
         banks: colour a bare layout by the bank of 4-byte words.
         theme: "auto" follows the reader's choice of light or dark, which a PNG can't: by default auto, and light there.
-        device: whose limits the page's budgets are of; by default the H200.
+        device: what the page's facts are of; by default the H200.
 
     Raises:
         SpecError, PlanError, LayoutError: as reading the source does.
@@ -131,16 +149,54 @@ def draw(
         drawing = layout_drawing(read_layout(source), banks=banks)
     else:
         _refuse({"banks": banks or None}, "bank colours are of bare layouts; a spec has --level banks")
-        chosen = find_plan(source, variant)
         if kind == ".html":
-            _refuse({"level": level, "shape": shape, "theme": theme}, "the page shows C at all levels in both themes")
-            text = to_html(chosen, aside(chosen, device or DEVICES["h200"]), thread=thread or 0)
-            return _write(file, text.encode())
+            _refuse({"level": level, "theme": theme}, "the page shows C at all levels in both themes")
+            found = _facts(source, variant, shape, device or DEVICES["h200"])
+            return _write(file, to_html(found.plan, aside(found), thread=thread or 0).encode())
+        chosen = find_plan(source, variant)
         _refuse({"device": device}, "a device is what the budgets of an .html page are of")
         drawing = level_drawing(chosen, level or "value", thread=thread or 0, shape=shape)
-    if kind == ".png":
-        return _write(file, to_png(drawing, chosen_theme or "light"))
-    return _write(file, to_svg(drawing, chosen_theme or "auto").encode())
+    return _write_drawing(drawing, file, chosen_theme)
+
+
+def draw_difference(a: Plan, b: Plan, out: str | Path) -> Path:
+    """Draw two plans side by side, hatched where they differ, into a file of kind .svg or .png; returns its path.
+
+    Raises:
+        DrawError: `out` has another ending, or can't be written.
+    """
+    file = Path(out)
+    if file.suffix.lower() not in KINDS[:2]:
+        raise DrawError(
+            "a picture's ending tells its kind", got=file.name, allowed=", ".join(KINDS[:2]), fix="-o x.svg"
+        )
+    return _write_drawing(difference_drawing(a, b), file, None)
+
+
+def _write_drawing(drawing: Drawing, file: Path, theme: Theme | None) -> Path:
+    if file.suffix.lower() == ".png":
+        return _write(file, to_png(drawing, theme or "light"))
+    return _write(file, to_svg(drawing, theme or "auto").encode())
+
+
+def _facts(source: str | Path, variant: str | None, shape: Shape | None, device: Device) -> Facts:
+    """Facts of a spec's plan, and of a dense problem if there is one, which the plan has to take."""
+    plans = find_plans(source)
+    chosen = _named(plans, variant)
+    if shape is None:
+        return facts(chosen, device)
+    if min(shape) < 1:
+        raise DrawError("a problem has M, N and K of at least 1", got=",".join(map(str, shape)))
+    problem = packed(chosen, *shape)
+    taking = [each for each in plans.values() if fits(each, problem)]
+    if variant is not None and chosen not in taking:
+        raise DrawError(
+            "a variant takes problems whose rows are aligned as its copies need",
+            got=f"{' x '.join(map(str, shape))} for {variant}",
+            allowed=", ".join(each.variant for each in taking),
+            fix="leave variant out",
+        )
+    return facts(taking[0] if variant is None else chosen, device, problem)
 
 
 def _refuse(given: Mapping[str, object], rule: str) -> None:
@@ -173,7 +229,9 @@ __all__ = [
     "Drawing",
     "Theme",
     "aside",
+    "difference_drawing",
     "draw",
+    "draw_difference",
     "find_plan",
     "is_layout",
     "layout_drawing",

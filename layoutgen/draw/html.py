@@ -12,23 +12,24 @@ import jinja2
 
 from layoutgen import paths
 from layoutgen.algebra import Layout
-from layoutgen.draw.budgets import Aside
+from layoutgen.draw.budgets import Aside, Launch
 from layoutgen.draw.cells import merge
 from layoutgen.draw.levels import block_level, require_thread, unit
-from layoutgen.draw.memory import BANKS, copy_passes
+from layoutgen.draw.memory import copy_passes
 from layoutgen.draw.model import MOST_BOXES, Box, Panel, Tick
 from layoutgen.draw.palette import DARK, LIGHT, Palette, rules, tone, variables
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.draw.svg import panel_svg
 from layoutgen.draw.timeline import Moment, timeline
-from layoutgen.facts import c_owners
+from layoutgen.facts import BANKS, SECTOR_BYTES, c_owners, first_word, fragment_executions
 from layoutgen.plan.model import Operand, Plan
 from layoutgen.plan.schedule import work
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
-SECTOR_BYTES = 32  # what the L2 moves at least (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")
 GAP = 12.0  # pixels between C and the strips of A and B
+LEAST_SIDE = 640.0  # units of the map for the longer side of C
+MOST_WAVES = 15  # full ones that the bar of waves shows
 TILES = 8  # block tiles along each mode of the C that the page shows
 
 
@@ -49,6 +50,8 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         plan=plan,
         aside=aside,
         shares=[min(100.0, 100 * each.used / each.limit) for each in aside.budgets],
+        lengths=[100 * each.clocks / max(every.clocks for every in aside.clocks) for each in aside.clocks],
+        waves=None if aside.launch is None else waves(aside.launch),
         roofline=roofline,
         light=variables(LIGHT),
         dark=variables(DARK),
@@ -59,6 +62,12 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         data=page_data(plan, moments, thread),
         keyboard=KEYBOARD,
     )
+
+
+def _side(plan: Plan) -> float:
+    """Units of the map for one element: lines and letters are of one size, so a small tile's elements are larger."""
+    block_m, block_n, _ = plan.tile.block
+    return max(unit(block_m, block_n), LEAST_SIDE / max(block_m, block_n))
 
 
 KEYBOARD = (
@@ -81,10 +90,17 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html.j2")
 
 
+def waves(launch: Launch) -> list[float | None]:
+    """The percentage of each wave's places that have a tile; None for those that the bar leaves out."""
+    full = launch.rounds - 1
+    shown: list[float | None] = [100.0] * min(full, MOST_WAVES)
+    return [*shown, *([None] if full > MOST_WAVES else []), 100 * launch.last]
+
+
 def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str, Any]:
     """What the script knows. Offsets of layouts: c.thread_m[t] + c.value_m[i] is a row of C, and so on."""
     block_m, block_n, block_k = plan.tile.block
-    side = unit(block_m, block_n)
+    side = _side(plan)
     blocks = work(plan.schedule, plan.tile, TILES * block_m, TILES * block_n, TILES * block_k)
     return {
         "block": list(plan.tile.block),
@@ -99,7 +115,7 @@ def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str,
             "value_m": _list(plan.tile.value_mode[0]),
             "value_n": _list(plan.tile.value_mode[1]),
         },
-        "operands": [_operand(each) for each in plan.operands],
+        "operands": [_operand(plan, each) for each in plan.operands],
         "blocks": [[each.m, each.n] for each in blocks],
         "moments": [
             {
@@ -114,8 +130,9 @@ def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str,
     }
 
 
-def _operand(operand: Operand) -> dict[str, Any]:
+def _operand(plan: Plan, operand: Operand) -> dict[str, Any]:
     x, k, stage = operand.shared.layout
+    executions = fragment_executions(plan, operand)
     copy = operand.copy
     passes, _ = copy_passes(operand)
     return {
@@ -124,6 +141,10 @@ def _operand(operand: Operand) -> dict[str, Any]:
         "contiguous": operand.contiguous,
         "itemsize": ITEMSIZE[operand.dtype],
         "vector": operand.fragment.vector,
+        "vectors": operand.fragment.vectors,
+        "first_word": first_word(plan, operand),
+        # By k, then load, then warp: wavefronts, and what they were without conflicts.
+        "wavefronts": [[each.wavefronts, each.conflict_free] for each in executions],
         "word_x": _list(x),
         "word_k": _list(k),
         "word_stage": _list(stage),
@@ -146,7 +167,7 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
     """C by block, warp and lane, and the strips of A and B: groups of SVG, each with its corner at (0, 0)."""
     owners = c_owners(plan.tile, plan.threads)
     block_m, block_n, block_k = plan.tile.block
-    side = unit(block_m, block_n)
+    side = _side(plan)
 
     def panel(name: str, rows: int, columns: int, boxes: list[Box], biggest: float = 20.0) -> Panel:
         return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=biggest, flat=len(boxes) > MOST_BOXES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,10 +11,10 @@ from layoutgen.algebra import ComposedLayout, Layout, Offsets, View, evaluate
 from layoutgen.algebra.expression import show
 from layoutgen.algebra.int_tuple import IntTuple, flatten
 from layoutgen.draw.cells import merge
-from layoutgen.draw.memory import BANKS
 from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside
 from layoutgen.draw.palette import TONES, tone
 from layoutgen.errors import DrawError
+from layoutgen.facts import BANKS
 
 MOST_LABELLED = 2048  # cells with a number each: 64 x 32
 CLOSEST_LINES = 12.0  # pixels
@@ -41,15 +42,16 @@ def read_layout(text: str) -> Layout | ComposedLayout:
     return value
 
 
-def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False) -> Drawing:
+def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False, picks: Layout | None = None) -> Drawing:
     """A layout of one or two modes, each nested as deep as it likes, as a grid of its offsets.
 
     Heavier lines stand where an outer mode of a nested one advances. Colours tell offsets modulo 8, or with `banks` the
     bank of 4-byte words, four banks a colour. From 2048 cells the numbers are left out, and colours tell eighths of
-    the offsets instead.
+    the offsets instead. `picks` marks the indices that another layout gives: the composition of this layout with it.
 
     Raises:
-        DrawError: the layout has more than two modes or 32768 elements, or extents of the run time.
+        DrawError: the layout has more than two modes or 32768 elements, or extents of the run time; `picks` reaches
+            outside of it, or it has too many elements for numbers.
         LayoutError: its offsets are no integers.
     """
     if layout.rank > 2:
@@ -73,6 +75,10 @@ def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False) -> D
     labelled = offsets.size <= MOST_LABELLED
     tones, meaning = _tones(offsets, banks, labelled)
     panel = _labelled(offsets, tones, banks) if labelled else _flat(tones)
+    picked = [] if picks is None else [int(index) for index in picks.offsets()]
+    if picked and not (labelled and 0 <= min(picked) and max(picked) < offsets.size):
+        raise DrawError("what is marked are cells of a small layout", got=picks, allowed=f"0 .. {offsets.size - 1}")
+    panel = replace(panel, boxes=tuple(_mark(box, box.row + rows * box.column in picked) for box in panel.boxes))
     step = 1 if labelled else max(8, 2 ** int(math.log2(max(rows, columns) / 8)))
     marked = Panel(
         **{name: getattr(panel, name) for name in ("id", "title", "rows", "columns", "unit", "boxes", "flat")},
@@ -82,18 +88,27 @@ def layout_drawing(layout: Layout | ComposedLayout, *, banks: bool = False) -> D
         heavy_columns=_apart(heavy[1], panel.unit[0]),
     )
     cosize = int(offsets.max()) + 1
+    order = [int(offsets[index % rows, index // rows]) for index in picked]
     domain = f"{rows} × {columns} coordinates" if layout.rank == 2 else f"{columns} coordinates"
     nested = " Heavier lines: an outer mode advances." if any(heavy) else ""
     return Drawing(
-        str(layout),
+        str(layout) if picks is None else f"{layout} o {picks}",
         f"{domain} → offsets {int(offsets.min())} .. {cosize - 1}. "
         + ("Each cell is the offset of its coordinate" if labelled else "Colours tell the offset of each coordinate")
         + (", below it the bank" if banks and labelled else "")
         + ("; mode 0 runs down, mode 1 to the right." if layout.rank == 2 else ".")
-        + nested,
+        + nested
+        + (f" {picks} picks the marked ones, in this order: {', '.join(map(str, order))}." if picked else ""),
         beside([marked]),
-        tuple(Key(tone(index), text) for index, text in enumerate(meaning)),
+        (
+            *(Key(tone(index), text) for index, text in enumerate(meaning)),
+            *([Key("mark", f"picked by {picks}")] if picked else []),
+        ),
     )
+
+
+def _mark(box: Box, picked: bool) -> Box:
+    return replace(box, look="mark") if picked else box
 
 
 def _grid(layout: Layout | ComposedLayout) -> Offsets:

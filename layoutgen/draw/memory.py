@@ -1,4 +1,4 @@
-"""Plan -> a Drawing of an operand's k-tile: in shared memory, as it is copied, and the banks that a load hits."""
+"""Plan -> a Drawing of an operand's k-tile: in shared memory, and as it is copied."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, stacked
 from layoutgen.draw.palette import TONES, tone
-from layoutgen.facts import copy_owners, shared_words
+from layoutgen.facts import BANK_BYTES, BANKS, copy_owners, first_word, shared_words
 from layoutgen.plan.model import Operand, Plan
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 
-BANKS, BANK_BYTES = 32, 4  # CUDA C++ Programming Guide, "Shared Memory": 32 banks, successive 4-byte words
 MOST_WORDS = 1 << 12  # of a stage whose cells tell their element; of larger ones colours tell k
 MOST_REGIONS = 16  # of a panel's passes that get an outline; of finer ones the lines would hide the cells
 FOLD = 32  # elements of x in one panel of a copy
@@ -30,11 +28,14 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
     words = shared_words(operand.shared)
     extent, block_k = words.shape
     stage = operand.shared.stage_elements
-    rows = -(-stage // BANKS)
-    holds = np.full(rows * BANKS, -2, dtype=np.int64)  # k of the element in each word, -1 padding, -2 beyond the stage
-    holds[:stage] = -1
+    first = first_word(plan, operand)
+    before = first % BANKS  # words of the first row that are another operand's
+    rows = -(-(before + stage) // BANKS)
+    holds = np.full(rows * BANKS, -2, dtype=np.int64)  # k of the element in each word, -1 padding, -2 not this stage
+    holds[before : before + stage] = -1
     x, k = np.indices(words.shape)
-    holds[words] = k
+    cells = before + words
+    holds[cells] = k
     boxes = [
         Box(r.row, r.column, r.rows, r.columns, {-1: "pad", -2: "panel"}.get(r.value, tone(r.value)))
         for r in merge(holds.reshape(rows, BANKS))
@@ -43,8 +44,8 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
         ()
         if words.size > MOST_WORDS
         else tuple(
-            Box(word // BANKS, word % BANKS, 1, 1, "", f"{i},{j}")
-            for word, i, j in sorted(zip(*(each.reshape(-1).tolist() for each in (words, x, k)), strict=True))
+            Box(cell // BANKS, cell % BANKS, 1, 1, "", f"{i},{j}")
+            for cell, i, j in sorted(zip(*(each.reshape(-1).tolist() for each in (cells, x, k)), strict=True))
         )
     )
     name, mode = operand.name.upper(), operand.x
@@ -59,14 +60,16 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
         tuple(boxes),
         labels,
         top=tuple(Tick(bank, str(bank)) for bank in range(BANKS)),
-        left=tuple(Tick(row, str(row * BANKS)) for row in range(rows)),
+        left=tuple(Tick(row, str(max(0, row * BANKS - before))) for row in range(rows)),
         grid=True,
     )
     return Drawing(
         f"{plan.name}: {name}'s {extent} × {block_k} tile in shared memory",
         f"Each cell is a word of {BANK_BYTES} bytes with the {held} that it holds; at the left the first word of "
         f"each row, above it the bank. (x, k, stage) → word = {operand.shared.layout}. One stage of {plan.stages}: "
-        f"{stage} words" + (f", {padding} of them padding." if padding else ", no padding."),
+        f"{stage} words"
+        + (f", {padding} of them padding." if padding else ", no padding.")
+        + (f" {name} begins at word {first} of the block's shared memory, in bank {before}." if first else ""),
         beside([panel]),
         (
             *(
@@ -149,53 +152,3 @@ def copy_passes(operand: Operand) -> tuple[Offsets, int]:
     vector_x, vector_k = (vector, 1) if copy.vector_mode == "x" else (1, vector)
     across = copy.element_x.size // vector_x
     return i // vector_x + across * (j // vector_k), across * (copy.element_k.size // vector_k)
-
-
-def fragment_words(operand: Operand, warp: int = 0, piece: int = 0, k: int = 0) -> Offsets:
-    """The words of shared memory that one fragment load of a warp reads: shape (lane, word of the vector)."""
-    load = operand.fragment.load
-    vector = operand.fragment.vector
-    lanes = load.base.offsets()[warp * WARP_SIZE : (warp + 1) * WARP_SIZE]
-    first = lanes + load.steps(piece, k, 0) * vector
-    return first[:, None] + np.arange(vector)
-
-
-def banks_level(plan: Plan) -> Drawing:
-    """Which banks the lanes of warp 0 hit with their first fragment load of each operand."""
-    panels = [_banks(operand) for operand in plan.operands]
-    return Drawing(
-        f"{plan.name}: the banks that one load of a fragment hits",
-        "Rows are lanes of warp 0, columns banks; a cell is the word that the lane reads there. Lanes that read the "
-        "same word share it; different words in one bank must take turns. Below: how many words each bank has to "
-        "deliver.",
-        beside(panels, gap=36),
-        tuple(Key(tone(c), f"lanes {4 * c} .. {4 * c + 3}") for c in range(TONES)),
-    )
-
-
-def _banks(operand: Operand) -> Panel:
-    words = fragment_words(operand)
-    bank = words % BANKS
-    boxes = [Box(0, 0, WARP_SIZE, BANKS, "panel")]
-    boxes += [
-        Box(lane, int(bank[lane, v]), 1, 1, tone(lane // 4), str(int(words[lane, v])))
-        for lane in range(WARP_SIZE)
-        for v in range(words.shape[1])
-    ]
-    distinct = [np.unique(words[bank == b]).size for b in range(BANKS)]
-    boxes += [
-        Box(WARP_SIZE, b, 1, 1, "mark" if n > 1 else "paper", str(n) if n else "") for b, n in enumerate(distinct)
-    ]
-    name = operand.name.upper()
-    return Panel(
-        f"banks_{operand.name}",
-        f"{name}: ld.shared of {operand.fragment.load.bytes} bytes a lane, k = 0",
-        WARP_SIZE + 1,
-        BANKS,
-        (24.0, 17.0),
-        tuple(boxes),
-        top=tuple(Tick(b, str(b)) for b in range(BANKS)),
-        left=(*(Tick(lane, f"lane {lane}") for lane in range(WARP_SIZE)), Tick(WARP_SIZE, "words")),
-        grid=True,
-        heavy_rows=(WARP_SIZE,),
-    )

@@ -134,3 +134,13 @@ def stacked(panels: Iterable[Panel], gap: float = 18.0) -> tuple[Panel, ...]:
         placed.append(panel.at(x, y))
         y += panel.height + gap
     return tuple(placed)
+
+
+def rows(groups: Iterable[tuple[Panel, ...]], gap: float = 24.0) -> tuple[Panel, ...]:
+    """Groups of panels that are placed already, under one another."""
+    placed: list[Panel] = []
+    y = 0.0
+    for group in groups:
+        placed += (panel.at(panel.x, y + panel.y) for panel in group)
+        y = max(panel.y + panel.height for panel in placed) + gap
+    return tuple(placed)

@@ -89,6 +89,7 @@ def style(theme: Theme) -> str:
     plain = (
         f"text{{font-family:{FONT}}}.line,.strong,.order{{fill:none}}.box{{stroke-width:.75}}.line{{stroke-width:.5}}"
         ".strong{stroke-width:1.5}.order{stroke-width:1.25;opacity:.55}.pad{fill:url(#hatch)}"
+        ".box.pad{stroke:none}"
     )
     if theme != "auto":
         return plain + rules(DARK if theme == "dark" else LIGHT)

@@ -1,4 +1,4 @@
-"""A roofline as SVG: GFLOP/s over FLOP per byte, both logarithmic."""
+"""A roofline as SVG: TFLOP/s over FLOP per byte, both logarithmic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 from layoutgen.draw.budgets import Roofline
 
 WIDTH, HEIGHT = 340.0, 216.0
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 22.0, 34.0
+LEFT, RIGHT, TOP, BOTTOM = 30.0, 12.0, 22.0, 34.0
 
 
 def roofline_svg(roofline: Roofline) -> str:
@@ -16,28 +16,19 @@ def roofline_svg(roofline: Roofline) -> str:
     intensities = [point.intensity for point in roofline.points]
     low = floor(log10(min([roofline.ridge / 10, *intensities])))
     high = ceil(log10(max([roofline.ridge * 4, *intensities])))
-    top = ceil(log10(roofline.peak_gflops * 1.5))
-    bottom = floor(log10(roofline.roof(10**low)))
+    top = roofline.peak * 1.4
+    bottom = min([roofline.roof(10**low), *([roofline.ceiling / 2] if roofline.ceiling else [])])
 
     def x(intensity: float) -> float:
         return LEFT + (log10(intensity) - low) / (high - low) * (WIDTH - LEFT - RIGHT)
 
-    def y(gflops: float) -> float:
-        return HEIGHT - BOTTOM - (log10(gflops) - bottom) / (top - bottom) * (HEIGHT - TOP - BOTTOM)
+    def y(tflops: float) -> float:
+        return HEIGHT - BOTTOM - log10(tflops / bottom) / log10(top / bottom) * (HEIGHT - TOP - BOTTOM)
 
-    peak, ridge = roofline.peak_gflops, roofline.ridge
-    said = [
-        f"{p.name}: {p.intensity:.4g} FLOP per byte, "
-        + (f"{p.gflops:,.0f} GFLOP/s" if p.gflops is not None else f"at most {roofline.roof(p.intensity):,.0f} GFLOP/s")
-        for p in roofline.points
-    ]
-    about = (
-        f"Peak {peak:,.0f} GFLOP/s, {roofline.bandwidth_gbs:,.0f} GB/s, ridge at {ridge:.3g} FLOP per byte. "
-        + " ".join(f"{each}." for each in said)
-    )
+    peak, ridge = roofline.peak, roofline.ridge
     parts = [
         f'<svg class="roofline" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-labelledby="roof-title roof-desc">',
-        f'<title id="roof-title">Roofline</title><desc id="roof-desc">{escape(about)}</desc>',
+        f'<title id="roof-title">Roofline</title><desc id="roof-desc">{escape(_about(roofline))}</desc>',
         '<g font-size="10">',
     ]
     for power in range(low, high + 1):
@@ -46,21 +37,27 @@ def roofline_svg(roofline: Roofline) -> str:
         parts.append(
             f'<text class="soft" x="{at:.1f}" y="{HEIGHT - BOTTOM + 13:g}" text-anchor="middle">{10.0**power:g}</text>'
         )
-    for power in range(bottom, top + 1):
-        at = y(10.0**power)
-        parts.append(f'<path class="line" d="M{LEFT:g} {at:.1f}H{WIDTH - RIGHT:g}"/>')
-        text = f"{10 ** (power - 3):g}T" if power >= 3 else f"{10**power:g}G"
-        parts.append(f'<text class="soft" x="{LEFT - 5:g}" y="{at + 3.5:.1f}" text-anchor="end">{text}</text>')
-    roof = f"M{x(10.0**low):.1f} {y(roofline.roof(10.0**low)):.1f}L{x(ridge):.1f} {y(peak):.1f}H{WIDTH - RIGHT:g}"
+    for tick in _ticks(bottom, top):
+        parts.append(f'<path class="line" d="M{LEFT:g} {y(tick):.1f}H{WIDTH - RIGHT:g}"/>')
+        parts.append(f'<text class="soft" x="{LEFT - 5:g}" y="{y(tick) + 3.5:.1f}" text-anchor="end">{tick:g}</text>')
+    begin = max(10.0**low, bottom / roofline.roof(1.0)) if roofline.ridge > 1 else 10.0**low
+    roof = f"M{x(begin):.1f} {y(roofline.roof(begin)):.1f}L{x(ridge):.1f} {y(peak):.1f}H{WIDTH - RIGHT:g}"
     parts.append(f'<path class="strong" d="{roof}"/>')
-    parts.append(f'<text class="soft" x="{LEFT:g}" y="{TOP - 9:g}">FLOP/s</text>')
+    parts.append(f'<text class="soft" x="6" y="{TOP - 9:g}">TFLOP/s</text>')
     parts.append(f'<text class="soft" x="{WIDTH - RIGHT:g}" y="{HEIGHT - 5:g}" text-anchor="end">FLOP per byte</text>')
-    parts.append(
-        f'<text x="{x(ridge) - 4:.1f}" y="{y(peak) - 3:.1f}" text-anchor="end">{peak / 1000:.3g} TFLOP/s</text>'
-    )
+    # Both named at the left of their lines, where the slope leaves room.
+    parts.append(f'<text x="{x(ridge) - 5:.1f}" y="{y(peak) - 3:.1f}" text-anchor="end">peak {peak:.3g}</text>')
+    if roofline.ceiling is not None:
+        meets = 1e3 * roofline.ceiling / roofline.bandwidth
+        aside = 13 * (x(10.0) - x(1.0)) / (y(1.0) - y(10.0))  # how far the slope runs left while it falls by the label
+        parts.append(f'<path class="ceiling" d="M{x(meets):.1f} {y(roofline.ceiling):.1f}H{WIDTH - RIGHT:g}"/>')
+        at_x, at_y = x(meets) - aside - 4, y(roofline.ceiling) + 10
+        parts.append(
+            f'<text x="{at_x:.1f}" y="{at_y:.1f}" text-anchor="end" font-weight="bold">'
+            f"ceiling {roofline.ceiling:.3g}</text>"
+        )
     for index, point in enumerate(roofline.points):
-        gflops = point.gflops if point.gflops is not None else roofline.roof(point.intensity)
-        at_x, at_y = x(point.intensity), y(gflops)
+        at_x, at_y = x(point.intensity), y(point.tflops)
         parts.append(f'<path class="guide" d="M{at_x:.1f} {at_y:.1f}V{HEIGHT - BOTTOM:g}"/>')
         parts.append(f'<circle class="mark" cx="{at_x:.1f}" cy="{at_y:.1f}" r="4.5"/>')
         # At the guide line's foot, where the roof is not, on the side that has more room; above those before.
@@ -72,3 +69,20 @@ def roofline_svg(roofline: Roofline) -> str:
                 f"{escape(text)}</text>"
             )
     return "".join([*parts, "</g></svg>"])
+
+
+def _about(roofline: Roofline) -> str:
+    """The picture in words."""
+    said = [
+        f"Peak {roofline.peak:,.1f} TFLOP/s, {roofline.bandwidth:,.0f} GB/s, ridge at {roofline.ridge:.3g} FLOP/byte."
+    ]
+    if roofline.ceiling is not None:
+        said.append(f"Ceiling {roofline.ceiling:,.1f} TFLOP/s, set by {roofline.limiter}.")
+    said += [f"{p.name}: {p.intensity:.4g} FLOP/byte, at most {p.tflops:,.5g} TFLOP/s." for p in roofline.points]
+    return " ".join(said)
+
+
+def _ticks(bottom: float, top: float) -> list[float]:
+    """1, 2, 5, 10, .. between the two."""
+    powers = range(floor(log10(bottom)), ceil(log10(top)) + 1)
+    return [step * 10.0**power for power in powers for step in (1, 2, 5) if bottom <= step * 10.0**power <= top]

@@ -4,8 +4,9 @@ Everything here is evaluated from the layouts that the emitted kernel carries, o
 """
 
 from layoutgen.facts.accesses import AccessFacts, access_facts, static_accesses
-from layoutgen.facts.banks import BANKS
+from layoutgen.facts.banks import BANK_BYTES, BANKS
 from layoutgen.facts.coverage import Coverage, cover_c, cover_copy, shared_collision
+from layoutgen.facts.executions import Execution, fragment_executions, write_executions
 from layoutgen.facts.ownership import (
     NOBODY,
     CopyOwners,
@@ -36,9 +37,10 @@ from layoutgen.facts.summary import Facts, ProblemFacts, facts
 from layoutgen.facts.traffic import SECTOR_BYTES, Traffic, launch_traffic
 
 __all__ = [
-    "BANKS", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage", "Facts", "Loop",
-    "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers", "Traffic", "Waves", "Work", "access_facts",
-    "c_owners", "copy_owners", "copy_piece", "cover_c", "cover_copy", "facts", "first_word", "fragment_piece",
-    "launch_traffic", "launch_waves", "occupancy", "problem_work", "raster_traffic", "register_cap", "registers",
-    "resident_blocks", "roof", "shared_banks", "shared_collision", "shared_words", "static_accesses", "tile_intensity",
+    "BANKS", "BANK_BYTES", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage",
+    "Execution", "Facts", "Loop", "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers", "Traffic",
+    "Waves", "Work", "access_facts", "c_owners", "copy_owners", "copy_piece", "cover_c", "cover_copy", "facts",
+    "first_word", "fragment_executions", "fragment_piece", "launch_traffic", "launch_waves", "occupancy",
+    "problem_work", "raster_traffic", "register_cap", "registers", "resident_blocks", "roof", "shared_banks",
+    "shared_collision", "shared_words", "static_accesses", "tile_intensity", "write_executions",
 ]  # fmt: skip

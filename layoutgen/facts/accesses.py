@@ -15,7 +15,7 @@ from layoutgen.facts.traffic import (
     fetch_sites,
     fragment_sites,
     ideal_sectors,
-    store_sites,
+    write_sites,
 )
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange
@@ -67,7 +67,7 @@ def access_facts(plan: Plan, problem: Problem | None = None) -> tuple[AccessFact
         elif isinstance(step, CopyTile | LoadTile):
             of_tile.append(fetch_sites(plan, whole, block, step, 1))
         elif isinstance(step, StoreTile):
-            of_tile.append(store_sites(plan, step))
+            of_tile.append(write_sites(plan, plan.a if step.operand == "a" else plan.b))
     of_block = list(epilogue_sites(plan, whole, block))
     return (*_gathered(of_tile, "k-tile"), *_gathered(of_block, "block"))
 

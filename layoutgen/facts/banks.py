@@ -8,7 +8,9 @@ model reproduces.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 BANKS = 32
@@ -21,14 +23,58 @@ HALF_SECTOR = 16
 AccessKind = Literal["load", "store", "matrix"]
 
 
-def wavefronts(addresses: Sequence[int], size: int, kind: AccessKind) -> int:
-    """Wavefronts of one access by a warp.
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Lanes that are served together: in one wavefront, if no two words that they ask for share a bank.
+
+    lanes: which of them take part. wavefronts: what it takes.
+    """
+
+    lanes: tuple[int, ...]
+    wavefronts: int
+
+
+def phases(addresses: Sequence[int | None], size: int, kind: AccessKind) -> tuple[Phase, ...]:
+    """One access by a warp -> its phases, in the order of its lanes.
 
     Args:
-        addresses: bytes, of the lanes that take part, in their order: all 32 (or the rows' addresses of ldmatrix and
-            stmatrix, 8 a matrix).
+        addresses: byte address of each lane, None of one that takes no part: all 32 (or the rows' addresses of ldmatrix
+            and stmatrix, 8 a matrix).
         size: bytes a lane, a multiple of which each address is; 16 for a row of a matrix.
         kind: "matrix" for ldmatrix and stmatrix.
+
+    Two phases of a load are one where lanes agree in pairs. If banks then conflict, each is served for itself. Loads
+    with idle lanes were not measured; theirs stay apart, which is the most that they may take.
+
+    >>> phases([16 * (lane // 2) for lane in range(8)] + [None] * 24, 16, "store")
+    (Phase(lanes=(0, 1, 2, 3, 4, 5, 6, 7), wavefronts=1),)
+    """
+    unit_bytes = max(size, BANK_BYTES)
+    ways = ROW_BYTES // unit_bytes
+    units = [None if address is None else address // unit_bytes for address in addresses]
+    width = MATRIX_ROWS if kind == "matrix" else ways
+    parts = [range(i, min(i + width, len(units))) for i in range(0, len(units), width)]
+    groups = [(part,) for part in parts] if kind != "load" or len(parts) == 1 else _merged(units, parts)
+    found = []
+    for group in groups:
+        if lanes := tuple(lane for part in group for lane in part if units[lane] is not None):
+            together = _passes([units[lane] for lane in lanes], ways)
+            apart = sum(_passes([units[lane] for lane in part], ways) for part in group)
+            found.append(Phase(lanes, 1 if together == 1 else apart))
+    return tuple(found)
+
+
+def _merged(units: Sequence[int | None], parts: Sequence[range]) -> list[tuple[range, ...]]:
+    """The parts of a load, each two neighbours whose lanes agree in pairs together."""
+    found: list[tuple[range, ...]] = []
+    for first, second in zip(parts[::2], parts[1::2], strict=True):
+        alike = _in_pairs([units[lane] for lane in (*first, *second)])
+        found += [(first, second)] if alike else [(first,), (second,)]
+    return found
+
+
+def wavefronts(addresses: Sequence[int | None], size: int, kind: AccessKind) -> int:
+    """Wavefronts of one access by a warp, that of all its phases; arguments as for ``phases``.
 
     >>> wavefronts([16 * lane for lane in range(32)], 16, "load")
     4
@@ -37,45 +83,16 @@ def wavefronts(addresses: Sequence[int], size: int, kind: AccessKind) -> int:
     >>> wavefronts([128 * lane for lane in range(32)], 4, "store")
     32
     """
-    unit_bytes = max(size, BANK_BYTES)
-    units = [address // unit_bytes for address in addresses]
-    ways = ROW_BYTES // unit_bytes
-    lanes = MATRIX_ROWS if kind == "matrix" else ways
-    phases = [units[i : i + lanes] for i in range(0, len(units), lanes)]
-    if kind != "load" or len(phases) == 1:
-        return sum(_passes(phase, ways) for phase in phases)
-    total = 0
-    for first, second in zip(phases[::2], phases[1::2], strict=True):
-        both = first + second
-        at_once = _in_pairs(both) and _passes(both, ways) == 1
-        total += 1 if at_once else _passes(first, ways) + _passes(second, ways)
-    return total
+    return sum(phase.wavefronts for phase in phases(addresses, size, kind))
 
 
-def _passes(units: Sequence[int], ways: int) -> int:
-    """How often the busiest bank is asked; a unit that several lanes ask for is delivered once."""
-    load: dict[int, int] = {}
-    for unit in set(units):
-        load[unit % ways] = load.get(unit % ways, 0) + 1
-    return max(load.values())
-
-
-def _in_pairs(units: Sequence[int]) -> bool:
-    """Whether every lane i reads what lane i^1 reads, or every one what lane i^2 reads."""
-    return any(all(unit == units[i ^ distance] for i, unit in enumerate(units)) for distance in (1, 2))
-
-
-def conflict_free(addresses: Sequence[int], size: int, kind: AccessKind) -> int:
-    """The wavefronts of the same access if no two words that it asks for shared a bank; as for ``wavefronts``.
+def conflict_free(addresses: Sequence[int | None], size: int, kind: AccessKind) -> int:
+    """The wavefronts of the same access if no two words that it asks for shared a bank: one a phase.
 
     >>> conflict_free([128 * lane for lane in range(32)], 16, "load")
     4
     """
-    lanes = MATRIX_ROWS if kind == "matrix" else ROW_BYTES // max(size, BANK_BYTES)
-    phases = -(-len(addresses) // lanes)
-    if kind != "load" or phases == 1:
-        return phases
-    return sum(1 if _in_pairs(addresses[i : i + 2 * lanes]) else 2 for i in range(0, len(addresses), 2 * lanes))
+    return len(phases(addresses, size, kind))
 
 
 def copy_wavefronts(sources: Sequence[int], addresses: Sequence[int], size: int) -> int:
@@ -128,3 +145,16 @@ def _sector_wavefronts(sources: Sequence[int], addresses: Sequence[int]) -> int:
             pattern = frozenset((half, own[turn]) for half, own in places.items() if turn < len(own))
             moves.add((sector // 4, piece // 4, (piece - sector) % 4, pattern))
     return len(moves)
+
+
+def _passes(units: Sequence[int | None], ways: int) -> int:
+    """How often the busiest bank is asked; a unit that several lanes ask for is delivered once."""
+    asked = {unit for unit in units if unit is not None}
+    return max(Counter(unit % ways for unit in asked).values(), default=0)
+
+
+def _in_pairs(units: Sequence[int | None]) -> bool:
+    """Whether every lane i reads what lane i^1 reads, or every one what lane i^2 reads."""
+    if None in units:
+        return False
+    return any(all(unit == units[i ^ distance] for i, unit in enumerate(units)) for distance in (1, 2))

@@ -72,6 +72,11 @@ class Waves:
         return -(-self.tiles // self.slots)
 
     @property
+    def last(self) -> float:
+        """The part of the slots that have a tile in the last round."""
+        return self.waves - (self.rounds - 1)
+
+    @property
     def efficiency(self) -> float:
         return self.tiles / (self.rounds * self.slots)
 
@@ -149,8 +154,8 @@ class Bound:
 
     Attributes:
         fma: issuing the FFMAs on the FP32 lanes. issue: issuing whatever the loop has, one instruction a clock and
-            scheduler; before the kernel is built, its FFMAs and memory instructions alone. shared: wavefronts, one a clock. memory: its global
-            bytes at the SM's share of the bandwidth, if L2 answered none of them.
+            scheduler; before the kernel is built, its FFMAs and memory instructions alone. shared: wavefronts, one a
+            clock. memory: its global bytes at the SM's share of the bandwidth, but for what L2 answers.
         flop: of the k-tile.
     """
 

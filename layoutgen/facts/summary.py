@@ -63,8 +63,8 @@ class Facts:
     """A plan on a device.
 
     Attributes:
-        registers: bounds before it is built; built: what ptxas uses. loop: the main loop's instructions, as compiled. Both
-            are None before.
+        registers: bounds before it is built; built: what ptxas uses. loop: the main loop's instructions, as compiled;
+            both are None before.
         occupancy: with ptxas's registers, or before with the least that a thread can do with: then an upper bound.
         roof: TFLOP/s that memory feeds at the block tile's intensity, if L2 answered nothing. ceiling: TFLOP/s that
             the slowest resource allows within the multiprocessor, and with the raster's L2 hits if there is a problem.

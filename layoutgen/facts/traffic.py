@@ -68,6 +68,11 @@ class Sites(NamedTuple):
     active: Lanes
     reading: Lanes
 
+    @property
+    def kind(self) -> AccessKind:
+        """What it is to shared memory."""
+        return "load" if self.opcode == "ld.shared" else "store"
+
 
 def launch_traffic(plan: Plan, problem: Problem) -> dict[str, Traffic]:
     """Access -> its traffic over a whole launch: fragment_a, copy_b (cp.async), load_a and store_a, read_c, write_d."""
@@ -91,7 +96,7 @@ def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Site
             yield fetch_sites(plan, problem, block, step, fetched // len(plan.operands))
             fetched += 1
         elif isinstance(step, StoreTile):
-            yield store_sites(plan, step)
+            yield write_sites(plan, plan.a if step.operand == "a" else plan.b)
     yield from epilogue_sites(plan, problem, block)
 
 
@@ -140,9 +145,8 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
     )
 
 
-def store_sites(plan: Plan, step: StoreTile) -> Sites:
-    """One k-tile's way from registers to shared memory; of stage 0, for no other's banks are used differently."""
-    operand = plan.a if step.operand == "a" else plan.b
+def write_sites(plan: Plan, operand: Operand) -> Sites:
+    """One k-tile's way into shared memory, to stage 0: the stores, or cp.async without its source."""
     address = _shared_address(plan, operand, 0)
     everyone = np.ones(address.shape, bool)
     write = operand.copy.write
@@ -267,15 +271,10 @@ def _copies(sites: Sites) -> Iterator[tuple[tuple[list[int], list[int]], int]]:
         yield (source, shared), count
 
 
-def _of_pattern(model: Callable[[list[int], int, AccessKind], int], pattern: list[int], sites: Sites) -> int:
-    """A model of a whole warp, or of one with idle lanes, marked by -1: of the plan's shared accesses only copies have
-    such, which write, so that each phase counts for itself.
-    """
-    if -1 not in pattern:
-        return model(pattern, sites.bytes, "load" if sites.opcode == "ld.shared" else "store")
-    lanes = ROW_BYTES // max(sites.bytes, BANK_BYTES)
-    phases = [[each for each in pattern[i : i + lanes] if each >= 0] for i in range(0, WARP_SIZE, lanes)]
-    return sum(model(phase, sites.bytes, "store") for phase in phases if phase)
+def _of_pattern(model: Callable[[list[int | None], int, AccessKind], int], pattern: list[int], sites: Sites) -> int:
+    """A model of a warp's access, whose idle lanes a pattern marks by -1."""
+    lanes = [None if address < 0 else address for address in pattern]
+    return model(lanes, sites.bytes, sites.kind)
 
 
 def conflict_free_wavefronts(sites: Sites) -> int:

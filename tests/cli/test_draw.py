@@ -68,6 +68,21 @@ def test_kinds_of_file(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path)
     ]
 
 
+def test_a_page_on_a_problem(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) -> None:
+    path, out = spec_file(), tmp_path / "x.html"
+    assert cli("draw", path, "-o", out, "--shape", "1000,2000,640", "--device", "h200").code == 0
+    page = out.read_text()
+    assert "A problem of 1000 × 2000 × 640" in page and find_plan(path).variant in page
+    # Rows of 641 floats are aligned as no wide copy needs them.
+    odd = cli("draw", path, "-o", out, "--shape", "1000,2001,641", "--variant", find_plan(path).variant)
+    assert odd.code == 1 and "leave variant out" in odd.stderr and out.read_text() == page
+    assert cli("draw", path, "-o", out, "--shape", "1000,2001,641").code == 0
+    taking = odd.stderr.split("allowed:")[1].split()[0].strip(",")
+    assert taking != find_plan(path).variant and f"<dd>{taking}</dd>" in out.read_text()
+    with pytest.raises(DrawError, match="at least 1"):
+        draw(path, out, shape=(0, 1, 1))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -76,7 +91,6 @@ def test_kinds_of_file(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path)
         (["--thread", "128"], "0 to 127"),
         (["--theme", "sepia"], "auto, light, dark"),
         (["--banks"], "--level banks"),
-        (["--level", "block", "--shape", "0,1,1"], "at least 1"),
         (["--device", "h200"], "budgets"),
     ],
 )
@@ -112,6 +126,7 @@ def test_what_is_refused(cli: Cli, tmp_path: Path, source: str, out: str, argume
 
 def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
     assert cli("draw", "warptile_128x128", "-o", tmp_path / "x.svg", "--shape", "8x8").code == 2
+    assert cli("draw", "warptile_128x128", "-o", tmp_path / "x.html", "--shape", "0,1,1").code == 2
     assert cli("draw", "no_such_spec", "-o", tmp_path / "x.svg").code == 2
     assert cli("draw", "warptile_128x128").code == 2
     assert list(tmp_path.iterdir()) == []

@@ -113,3 +113,13 @@ def test_a_pipe_gets_plain_lines(process: Callable[..., object]) -> None:
     done = process("explain", paths.shipped_specs()["warptile_128x128"])
     assert done.returncode == 0 and "\x1b" not in done.stdout  # type: ignore[attr-defined]
     assert max(map(len, done.stdout.splitlines())) <= 100  # type: ignore[attr-defined]
+
+
+def test_diff_draws(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) -> None:
+    out = tmp_path / "x.svg"
+    done = cli("diff", "warptile_128x128", "salykov_128x128x8", "-o", out)
+    plain = cli("diff", "warptile_128x128", "salykov_128x128x8")
+    assert (done.code, done.stdout, done.stderr) == (1, plain.stdout, "")
+    assert "warptile_128x128 and salykov_128x128x8: what differs" in out.read_text()
+    refused = cli("diff", "warptile_128x128", "salykov_128x128x8", "-o", tmp_path / "x.html")
+    assert refused.code == 2 and ".svg, .png" in refused.stderr and not (tmp_path / "x.html").exists()

@@ -23,6 +23,10 @@ DRAFTS = {
         copy_a="{atom: cp.async, values: [1, 1]}",
         copy_b="{atom: cp.async, values: [1, 1]}",
     ),
+    # A lands transposed in rows of 128 words: eight of a warp's lanes in one bank.
+    "conflicts": Draft(block=(128, 64, 8), warp=("64", "32"), shared_a="(128,8):(1,128)"),
+    "dense": Draft(shared_a="(64,8):(1,64)"),
+    "two_way": Draft(block=(128, 64, 8), warp=("64", "32"), shared_a="(128,8):(1,136)"),
     "values_apart": Draft(values=("(2,2):(1,16)", "(2,2):(1,16)")),
 }
 NAMES = (*paths.shipped_specs(), *DRAFTS)

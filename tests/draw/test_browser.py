@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,15 +14,17 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from layoutgen.draw import draw
+from layoutgen.draw import draw, find_plan
 from layoutgen.draw.palette import DARK, LIGHT
 from layoutgen.draw.timeline import timeline
-from layoutgen.facts import c_owners, copy_owners, shared_words
+from layoutgen.facts import c_owners, copy_owners, fragment_executions, shared_banks, shared_words
 from layoutgen.plan import Plan
 from layoutgen.plan.schedule import work
 from tests.draw.conftest import plans_of
+from tests.plan.drafts import Draft
 
 NAMES = ("warptile_128x128", "salykov_128x256x8")
+CONFLICTING = Draft(shared_a="(64,8):(32,1)", values=("1", "4"))
 QUIET = (
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -121,10 +124,13 @@ def test_what_an_element_reads(browser: Browser, files: dict[str, Path], name: s
             words = shared_words(operand.shared)
             copiers = copy_owners(operand.copy, words.shape).thread
             vector = operand.fragment.vector
+            warp = c_owners(plan.tile, plan.threads).warp[m, n]
+            each = next(e for e in fragment_executions(plan, operand) if (e.k, e.warp) == (k, warp))
+            assert f"one {4 * vector}-byte load, {each.wavefronts} wavefronts" in table.locator("caption").inner_text()
             assert len(rows) == vector
             first = x - x % vector  # the specs' values are neighbours from a multiple of the vector
             for at, row in zip(range(first, first + vector), rows, strict=True):
-                assert row[:3] == [f"({at}, {k})", str(words[at, k]), str(words[at, k] % 32)]
+                assert row[:3] == [f"({at}, {k})", str(words[at, k]), str(shared_banks(plan, operand)[at, k])]
                 along, across = (k, f"{operand.x} {at}") if operand.contiguous == "k" else (at, f"k {k}")
                 assert row[3] == f"{along * 4 // 32} of {across}"
                 assert re.match(rf"thread {copiers[at, k]}\b", row[4])
@@ -154,6 +160,50 @@ def test_arrow_keys_move_and_stop_at_the_edge(browser: Browser, files: dict[str,
         assert page.inner_text("#summary").endswith("Kept.")
         hover(page, plan, 100, 100)
         assert page.inner_text("#summary").startswith(f"C({at[0]}, {at[1]})")
+
+
+def test_a_conflict_is_told_for_the_load_that_has_it(browser: Browser, tmp_path: Path) -> None:
+    """A tile whose rows of A are 128 words apart, read one row a lane."""
+    spec = tmp_path / "draft.yaml"
+    spec.write_text(CONFLICTING.text())
+    plan = find_plan(spec)
+    told = set()
+    with opened(browser, draw(spec, tmp_path / "x.html")) as page:
+        for m in range(0, plan.tile.block[0], 8):
+            hover(page, plan, m, 0)
+            owners = c_owners(plan.tile, plan.threads)
+            at = (0, owners.value_m[m, 0] // plan.a.fragment.vector, owners.warp[m, 0])
+            each = next(e for e in fragment_executions(plan, plan.a) if (e.k, e.instruction, e.warp) == at)
+            caption = page.locator("#reads caption").first.inner_text()
+            conflict = f", {each.conflict_free} without conflicts" if each.wavefronts > each.conflict_free else ""
+            plural = "" if each.wavefronts == 1 else "s"
+            assert caption.endswith(f"load, {each.wavefronts} wavefront{plural}{conflict}")
+            told.add(bool(conflict))
+    assert True in told
+
+
+def test_each_load_has_wavefronts_of_its_own(browser: Browser, files: dict[str, Path], tmp_path: Path) -> None:
+    plan = plans_of(NAMES[0])[0]
+    owners = c_owners(plan.tile, plan.threads)
+    html = files[NAMES[0]].read_text()
+    numbered = tmp_path / "x.html"
+
+    def number(found: re.Match[str]) -> str:
+        pairs = [[index, index] for index in range(len(json.loads(found[1])))]
+        return f'"wavefronts": {json.dumps(pairs)}'
+
+    numbered.write_text(re.sub(r'"wavefronts": (\[\[.*?\]\])', number, html))
+    with opened(browser, numbered) as page:
+        for m, n in ((5, 77), (127, 0), (38, 51)):
+            hover(page, plan, m, n)
+            page.keyboard.press("]")
+            k = int(page.inner_text("#k-value"))
+            captions = page.locator("#reads caption").all_inner_texts()
+            values = (owners.value_m[m, n], owners.value_n[m, n])
+            for operand, value, caption in zip(plan.operands, values, captions, strict=True):
+                load = value // operand.fragment.vector
+                index = (k * operand.fragment.vectors + load) * plan.tile.warps.size + owners.warp[m, n]
+                assert f"load, {index} wavefronts" in caption
 
 
 def test_the_page_is_walked_with_tab_and_shows_its_focus(browser: Browser, files: dict[str, Path]) -> None:

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from layoutgen.draw import aside, to_html
-from layoutgen.draw.budgets import Aside, Budget, Point, Roofline
+from layoutgen.draw.budgets import Aside, Budget, Clocks, Launch, Point, Roofline, Row
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.errors import DrawError
-from layoutgen.facts import c_owners, copy_owners, registers, shared_words
+from layoutgen.facts import c_owners, copy_owners, facts, first_word, fragment_executions, shared_words
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan
 from layoutgen.plan.schedule import work
+from layoutgen.problem import packed
 from tests.draw.conftest import plans_of
 
 H200 = DEVICES["h200"]
@@ -43,8 +44,12 @@ class Page(HTMLParser):
             self.text[self.id] = self.text.get(self.id, "") + data
 
 
+def page(plan: Plan, thread: int = 0) -> str:
+    return to_html(plan, aside(facts(plan, H200)), thread=thread)
+
+
 def data_of(plan: Plan) -> dict:
-    return json.loads(Page(to_html(plan, aside(plan, H200))).text["data"])
+    return json.loads(Page(page(plan)).text["data"])
 
 
 def table(first_i: list, first_j: list, then_i: list, then_j: list, shape: tuple[int, int]) -> np.ndarray:
@@ -86,7 +91,7 @@ def test_blocks_are_in_launch_order(drawn: Plan) -> None:
 
 
 def test_one_file_that_loads_nothing(drawn: Plan) -> None:
-    html = to_html(drawn, aside(drawn, H200))
+    html = page(drawn)
     for tag, attributes in Page(html).tags:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base"), tag
         assert not {"src", "href", "srcset", "xlink:href", "action"} & attributes.keys()
@@ -98,41 +103,114 @@ def test_one_file_that_loads_nothing(drawn: Plan) -> None:
 
 def test_the_same_twice_and_another_for_each_variant() -> None:
     plans = plans_of("warptile_128x128")
-    pages = [to_html(plan, aside(plan, H200)) for plan in plans]
-    assert pages == [to_html(plan, aside(plan, H200)) for plan in plans]
+    pages = [page(plan) for plan in plans]
+    assert pages == [page(plan) for plan in plans]
     assert len(set(pages)) == len(plans) > 1
 
 
 def test_text_from_the_spec_is_escaped() -> None:
     plan = replace(plans_of("warptile_128x128")[0], name=NASTY, about=NASTY, variant=NASTY)
-    beside = Aside(NASTY, (Budget(NASTY, 1, 2, NASTY, NASTY),), Roofline(1000, 10, (Point(NASTY, 3.0),)))
-    clean = to_html(plans_of("warptile_128x128")[0], aside(plans_of("warptile_128x128")[0], H200))
+    beside = Aside(
+        NASTY,
+        (Budget(NASTY, 1, 2, NASTY, NASTY),),
+        (Row(NASTY, NASTY, NASTY, NASTY, NASTY, NASTY, NASTY, True, True),),
+        (Clocks(NASTY, 1.0, True),),
+        Roofline(1000, 10, (Point(NASTY, 3.0, 0.03),), 500, NASTY),
+        Launch((1, 2, 3), 1, 0.5, NASTY, ((NASTY, NASTY),)),
+    )
+    clean = page(plans_of("warptile_128x128")[0])
     html = to_html(plan, beside)
     scripts = [tag for tag, _ in Page(html).tags if tag == "script"]
     assert scripts == [tag for tag, _ in Page(clean).tags if tag == "script"]
-    assert "<b>&" not in html and html.count("&lt;b&gt;&amp;") >= 7
+    assert "<b>&" not in html and html.count("&lt;b&gt;&amp;") >= 20
 
 
 def test_everything_has_a_name_and_ids_are_unique(drawn: Plan) -> None:
-    page = Page(to_html(drawn, aside(drawn, H200)))
-    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    read = Page(page(drawn))
+    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    for _, attributes in page.tags:
+    for _, attributes in read.tags:
         for reference in ("aria-labelledby", "aria-describedby", "for"):
             assert set((attributes.get(reference) or "").split()) <= set(ids)
-    live = [attributes["id"] for _, attributes in page.tags if attributes.get("aria-live") == "polite"]
+    live = [attributes["id"] for _, attributes in read.tags if attributes.get("aria-live") == "polite"]
     assert live == ["summary", "moment"]
 
 
 def test_budgets_are_the_facts(drawn: Plan) -> None:
     for device in (H200, DEVICES["rtx3090"]):
-        known = registers(drawn, device)
-        shown = {each.name: (each.used, each.limit) for each in aside(drawn, device).budgets}
+        found = facts(drawn, device)
+        known, resident = found.registers, found.occupancy
+        shown = {each.name: (each.used, each.limit) for each in aside(found).budgets}
         assert shown == {
             "registers": (known.minimum, known.cap),
             "shared memory": (drawn.shared_bytes, device.shared_per_block),
             "threads": (drawn.threads.threads, device.max_threads_per_block),
+            "resident warps": (round(resident.fraction * device.max_warps_per_sm), device.max_warps_per_sm),
         }
+        assert " and ".join(resident.limited_by) in aside(found).budgets[-1].note
+        assert aside(facts(drawn, device, built=200)).budgets[0].used == 200
+
+
+def numbers(texts: list[str]) -> list[float]:
+    return [float(text.removeprefix("≥ ") or "0") for text in texts]
+
+
+def test_accesses_are_the_facts(drawn: Plan) -> None:
+    found = facts(drawn, H200)
+    rows = aside(found).accesses
+    assert [row.name for row in rows] == [each.name for each in found.accesses]
+    for row, each in zip(rows, found.accesses, strict=True):
+        totals = [each.wavefronts, each.conflict_free, each.sectors, each.ideal_sectors]
+        shown = numbers([row.wavefronts, row.conflict_free, row.sectors, row.ideal])
+        assert shown == pytest.approx([total / each.requests for total in totals], rel=5e-3)
+        assert row.wavefronts.startswith("≥") == (each.opcode == "cp.async")
+        assert (row.poor_banks, row.poor_sectors) == (totals[0] > totals[1], totals[2] > totals[3])
+
+
+def test_the_page_marks_what_could_cost_less() -> None:
+    html = page(plans_of("conflicts")[0])
+    assert (
+        html.count('class="poor"')
+        == sum(row.poor_banks + row.poor_sectors for row in aside(facts(plans_of("conflicts")[0], H200)).accesses)
+        > 0
+    )
+
+
+def test_clocks_and_ceiling_are_the_facts(drawn: Plan) -> None:
+    found = facts(drawn, H200)
+    beside = aside(found)
+    assert {each.name: each.clocks for each in beside.clocks} == found.bound.clocks
+    assert [each.name for each in beside.clocks if each.limits] == [found.bound.limiter]
+    assert beside.roofline is not None
+    assert (beside.roofline.ceiling, beside.roofline.limiter) == (found.ceiling, found.bound.limiter)
+    assert f"Ceiling {found.ceiling:,.1f} TFLOP/s, set by {found.bound.limiter}." in page(drawn)
+
+
+def test_a_problem_is_the_facts(drawn: Plan) -> None:
+    found = facts(drawn, H200, packed(drawn, 4096, 4096, 4096))
+    known, launch = found.problem, aside(found).launch
+    assert known is not None and launch is not None
+    assert launch.extents == (4096, 4096, 4096)
+    assert launch.rounds - 1 + launch.last == pytest.approx(known.waves.waves)
+    figures = [float(figure.rstrip("%")) / 100 for _, figure in launch.words]
+    assert figures == pytest.approx(
+        [launch.last, known.waves.efficiency, known.waves.useful, known.raster.l2_hits], abs=0.006
+    )
+    html = to_html(drawn, aside(found))
+    widths = re.findall(r"width:([\d.]+)%", html[html.index('class="waves"') : html.index('class="pairs"')])
+    assert float(widths[-1]) == pytest.approx(100 * launch.last, abs=0.01)
+    assert len(widths) == min(launch.rounds, 16) and set(widths[:-1]) <= {"100.00"}
+    assert ("<span>…</span>" in html) == (launch.rounds > 16)
+    assert 'class="waves"' not in page(drawn)
+
+
+def test_the_wavefronts_that_the_script_finds_are_those_of_the_load(drawn: Plan) -> None:
+    warps = drawn.threads.threads // 32
+    for operand, data in zip(drawn.operands, data_of(drawn)["operands"], strict=True):
+        assert data["first_word"] == first_word(drawn, operand)
+        for each in fragment_executions(drawn, operand):
+            at = (each.k * data["vectors"] + each.instruction) * warps + each.warp
+            assert data["wavefronts"][at] == [each.wavefronts, each.conflict_free]
 
 
 def test_a_budget_overdrawn_says_so() -> None:
@@ -145,22 +223,22 @@ def test_a_budget_overdrawn_says_so() -> None:
 # The figures of a well-known worked example: an A6000 at 30 TFLOP/s and 768 GB/s.
 @pytest.mark.parametrize(("intensity", "roof"), [(0.25, 192), (8, 6144), (16, 12288), (32, 24576), (42.67, 30000)])
 def test_the_roof(intensity: float, roof: float) -> None:
-    roofline = Roofline(30_000, 768, (Point("tile", intensity),))
-    assert roofline.roof(intensity) == roof
+    roofline = Roofline(30, 768, (Point("tile", intensity, roof / 1000),))
+    assert roofline.roof(intensity) == pytest.approx(roof / 1000)
     assert roofline.ridge == pytest.approx(39.06, abs=0.01)
     svg = roofline_svg(roofline)
-    assert f"at most {roof:,} GFLOP/s" in svg
+    assert f"at most {roof / 1000:g} TFLOP/s" in svg
     circle = re.search(r'cx="([\d.]+)" cy="([\d.]+)"', svg)
     assert circle and 0 < float(circle[1]) < 340 and 0 < float(circle[2]) < 216
 
 
 @pytest.mark.parametrize(("name", "intensity"), [("warptile_128x128", 32), ("salykov_128x256x8", 128 / 3)])
 def test_the_tile_stands_at_its_intensity(name: str, intensity: float) -> None:
-    roofline = aside(plans_of(name)[0], H200).roofline
+    roofline = aside(facts(plans_of(name)[0], H200)).roofline
     assert roofline is not None and roofline.points[0].intensity == pytest.approx(intensity)
 
 
 def test_a_thread_that_is_none() -> None:
     plan = plans_of("warptile_128x128")[0]
     with pytest.raises(DrawError, match="0 to 127"):
-        to_html(plan, aside(plan, H200), thread=128)
+        page(plan, 128)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutgen.algebra import evaluate
+from layoutgen.algebra import Layout, evaluate
 from layoutgen.draw import layout_drawing, read_layout, to_svg
 from layoutgen.errors import DrawError, LayoutError
 from tests.draw.picture import Read, read
@@ -101,3 +101,18 @@ def test_what_is_no_picture(text: str, error: type[Exception], said: str) -> Non
 def test_negative_offsets_are_refused_or_shown_as_they_are() -> None:
     layout = evaluate("4:-1")
     assert read(to_svg(layout_drawing(layout)))["layout"].label.tolist() == [["0", "-1", "-2", "-3"]]
+
+
+def test_what_another_layout_picks_is_marked() -> None:
+    layout, picks = Layout.parse("(4,8):(8,1)"), Layout.parse("(2,3):(1,9)")
+    drawing = layout_drawing(layout, picks=picks)
+    panel = read(to_svg(drawing))["layout"]
+    offsets = [layout(picks(index)) for index in range(picks.size)]
+    assert {int(label) for label in panel.label[panel.look == "mark"]} == set(offsets)
+    assert f"in this order: {', '.join(map(str, offsets))}." in drawing.about
+    assert drawing.title == "(4,8):(8,1) o (2,3):(1,9)"
+    for outside in ("33:1", "2:-1"):
+        with pytest.raises(DrawError, match=r"0 \.\. 31"):
+            layout_drawing(layout, picks=Layout.parse(outside))
+    with pytest.raises(DrawError, match="small layout"):
+        layout_drawing(Layout.parse("(128,64):(1,128)"), picks=picks)

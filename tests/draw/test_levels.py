@@ -8,7 +8,8 @@ import pytest
 from layoutgen.draw import LEVELS, level_drawing, to_svg
 from layoutgen.draw.palette import TONES
 from layoutgen.errors import DrawError
-from layoutgen.facts import c_owners, copy_owners, shared_words
+from layoutgen.facts import c_owners, copy_owners, shared_banks, shared_words
+from layoutgen.facts.banks import wavefronts
 from layoutgen.plan import Plan
 from layoutgen.plan.model import Operand
 from layoutgen.plan.schedule import work
@@ -90,15 +91,19 @@ def test_the_word_of_each_element(name: str, letter: str) -> None:
         operand: Operand = getattr(plan, letter)
         panel = shown(plan, f"smem_{letter}")[f"smem_{letter}"]
         words = shared_words(operand.shared)
-        stage = operand.shared.stage_elements
+        stage, before = operand.shared.stage_elements, int(shared_banks(plan, operand)[0, 0])
         holds = np.full(panel.look.size, "panel", dtype=object)
-        holds[:stage] = "pad"
-        holds[words] = tones(np.indices(words.shape)[1])
+        holds[before : before + stage] = "pad"
+        holds[before + words] = tones(np.indices(words.shape)[1])
         assert (panel.look.reshape(-1) == holds).all()
         if words.size > 4096:
             assert not panel.texts
             continue
-        assert panel.texts == {divmod(int(word), 32): f"{x},{k}" for (x, k), word in np.ndenumerate(words)}
+        at = {divmod(before + int(word), 32): f"{x},{k}" for (x, k), word in np.ndenumerate(words)}
+        assert panel.texts == at
+        assert {(x, k): bank for (_, bank), (x, k) in zip(at, np.ndindex(words.shape), strict=True)} == dict(
+            np.ndenumerate(shared_banks(plan, operand))
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -129,26 +134,72 @@ def test_the_copier_of_each_element(name: str, letter: str) -> None:
                 assert together[0] % copy.write_vector == 0
 
 
+def lanes_words(panel: Read) -> dict[int, list[tuple[int, int]]]:
+    """lane -> (bank, word) of each of its cells."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for (lane, bank), word in panel.texts.items():
+        found.setdefault(lane, []).append((bank, int(word)))
+    return found
+
+
 def test_the_banks_of_a_load(drawn: Plan) -> None:
     panels = shown(drawn, "banks")
     owners = c_owners(drawn.tile, drawn.threads)
     for operand in drawn.operands:
-        panel = panels[f"banks_{operand.name}"]
-        words = shared_words(operand.shared)
+        panel = panels[f"banks_fragment_{operand.name}"]
+        words, banks = shared_words(operand.shared), shared_banks(drawn, operand)
         # Independently of the load's own layouts: each lane reads the words of its first values.
         axis = "mn".index(operand.x)
         value = (owners.value_m, owners.value_n)[axis]
-        read_words = {}
+        expected = {}
         for lane in range(32):
             own = owners.thread == lane
-            coordinates = [np.nonzero(own & (value == v))[axis][0] for v in range(operand.fragment.vector)]
-            read_words[lane] = [int(words[x, 0]) for x in coordinates]
-        expected = {(lane, word % 32): str(word) for lane, row in read_words.items() for word in row}
-        assert {place: label for place, label in panel.texts.items() if place[0] < 32} == expected
-        for bank in range(32):
-            count = len({word for row in read_words.values() for word in row if word % 32 == bank})
-            assert panel.texts.get((32, bank), "0") == str(count)
-            assert (panel.look[32, bank] == "mark") == (count > 1)
+            xs = [np.nonzero(own & (value == v))[axis][0] for v in range(operand.fragment.vector)]
+            expected[lane] = sorted((int(banks[x, 0]), int(words[x, 0])) for x in xs)
+        assert {lane: sorted(each) for lane, each in lanes_words(panel).items()} == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_phases_of_an_access(name: str) -> None:
+    for plan in ends(plans_of(name)):
+        panels = shown(plan, "banks")
+        drawn = {panel.id: panel for panel in level_drawing(plan, "banks").panels}
+        assert len(panels) == 8
+        for access in (each for operand in plan.operands for each in (operand.fragment.load, operand.copy.write)):
+            panel, title = panels[f"banks_{access.name}"], drawn[f"banks_{access.name}"].title
+            lanes = lanes_words(panel)
+            addresses = [4 * min(word for _, word in lanes[lane]) if lane in lanes else None for lane in range(32)]
+            phases = drawn[f"wavefronts_{access.name}"].boxes
+            total = sum(int(box.label) for box in phases)
+            assert total == wavefronts(addresses, access.bytes, "load" if access.opcode == "ld.shared" else "store")
+            least = "at least " if access.opcode == "cp.async" else ""
+            assert f"{access.opcode} of {access.bytes} bytes: {least}{total} wavefront" in title
+            assert ("no conflict" in title) == (total == len(phases))
+            assert sorted(lane for box in phases for lane in range(box.row, box.row + box.rows)) == sorted(lanes)
+            for box in phases:
+                together = {at: lanes[at] for at in range(box.row, box.row + box.rows)}
+                # Marked are the cells that share their bank with another word of the phase.
+                words = {cell for cells in together.values() for cell in cells}
+                marked = {(b, w) for b, w in words if any(b == other and w != v for other, v in words)}
+                assert marked == {
+                    (bank, word)
+                    for lane, cells in together.items()
+                    for bank, word in cells
+                    if panel.look[lane, bank] == "mark"
+                }
+                assert (box.label != "1") == (box.look == "mark") == bool(marked)
+
+
+def test_wavefronts_of_well_known_tilings() -> None:
+    for name, told in (
+        ("warptile_128x128", {"fragment_a": 2, "fragment_b": 4, "copy_a": 1, "copy_b": 4}),
+        ("salykov_128x128x8", {"fragment_a": 2, "fragment_b": 2}),
+        ("conflicts", {"copy_a": 8}),
+        ("two_way", {"copy_a": 2}),
+    ):
+        panels = shown(plans_of(name)[0], "banks")
+        for access, count in told.items():
+            assert sum(int(text) for text in panels[f"wavefronts_{access}"].texts.values()) == count
 
 
 @pytest.mark.parametrize("shape", [None, (1000, 700, 40), (1, 1, 1)])

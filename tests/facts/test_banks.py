@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks.wavefronts import KINDS, copies, patterns, predicted, units
-from layoutgen.facts.banks import wavefronts
+from layoutgen.facts import banks as model
+from layoutgen.facts.banks import Phase, conflict_free, phases, wavefronts
 from layoutgen.sim import banks
 
 RESULT = json.loads((Path(__file__).parents[2] / "benchmarks/results/wavefronts-h200.json").read_text())
@@ -66,3 +68,35 @@ def test_the_simulator_counts_the_sectors_of_a_copy_as_the_hardware_did(kind: st
 def test_a_narrow_access_is_of_whole_words() -> None:
     assert wavefronts([2 * lane for lane in range(32)], 2, "load") == 1
     assert wavefronts(list(range(32)), 1, "store") == 1
+
+
+def test_the_examples_in_the_text() -> None:
+    done = doctest.testmod(model)
+    assert done.failed == 0 and done.attempted >= 10
+
+
+@pytest.mark.parametrize("name", patterns())
+@pytest.mark.parametrize(("size", "kind"), [(4, "load"), (8, "load"), (16, "load"), (4, "store"), (16, "store")])
+def test_phases_part_the_lanes_and_add_up(name: str, size: int, kind: model.AccessKind) -> None:
+    addresses = [unit * size for unit in patterns()[name]]
+    found = phases(addresses, size, kind)
+    assert [lane for phase in found for lane in phase.lanes] == list(range(32))
+    assert {len(phase.lanes) for phase in found} <= {128 // size, 256 // size if kind == "load" else 128 // size}
+    assert len(found) == conflict_free(addresses, size, kind) <= wavefronts(addresses, size, kind)
+    assert sum(phase.wavefronts for phase in found) == wavefronts(addresses, size, kind)
+
+
+def test_pairs_that_conflict_are_one_phase_of_more_wavefronts() -> None:
+    row = 128
+    alike = [lane // 2 % 4 * 16 for lane in range(32)]
+    assert phases(alike, 16, "load") == (Phase(tuple(range(16)), 1), Phase(tuple(range(16, 32)), 1))
+    rows_apart = [address + row * (lane // 8 % 2) for lane, address in enumerate(alike)]
+    assert [phase.wavefronts for phase in phases(rows_apart, 16, "load")] == [2, 2]
+    assert [phase.wavefronts for phase in phases(alike, 16, "store")] == [1, 1, 1, 1]
+
+
+def test_idle_lanes_take_no_part() -> None:
+    addresses = [row * 128 if row < 9 else None for row in range(32)]
+    assert phases(addresses, 16, "store") == (Phase(tuple(range(8)), 8), Phase((8,), 1))
+    alike = [0, 0, None, None] * 8  # in pairs, but such a load was not measured: the most that it may take
+    assert [phase.wavefronts for phase in phases(alike, 16, "load")] == [1, 1, 1, 1]

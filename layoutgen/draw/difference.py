@@ -1,0 +1,133 @@
+"""Two plans -> a Drawing of both side by side, hatched where they differ: who owns C, what lies in shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutgen.algebra import Offsets
+from layoutgen.draw.cells import merge
+from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, rows
+from layoutgen.draw.palette import TONES, tone
+from layoutgen.facts import BANKS, c_owners, shared_words
+from layoutgen.plan.model import Operand, Plan
+from layoutgen.plan.tile import WARP_SIZE
+
+LONGEST, BIGGEST = 520.0, 5.0  # pixels of the longest side of a block tile, and of an element
+CELL = (16.0, 6.5)  # of a word
+MOST_ROWS = 96  # of words that a picture of shared memory shows
+NOTHING = -1  # what a word holds that is padding
+FAR = 1 << 20  # more than any tile's extent, so that one number tells (x, k) in tiles of any size
+
+Changed = NDArray[np.bool_]
+
+
+def difference_drawing(a: Plan, b: Plan) -> Drawing:
+    """C by warp and lane of both, and those of the operands' shared tiles that differ.
+
+    Where only one has an element, or a word, that is a difference too. Shared memory is compared word by word, from
+    where an operand's stage begins.
+    """
+    plans = (a, b)
+    names = (a.name, b.name) if a.name != b.name else (f"{a.name} (first)", f"{b.name} (second)")
+    owners = [c_owners(plan.tile, plan.threads).thread for plan in plans]
+    changed = _changed(*owners)
+    told = [f"C: {_count(changed)} elements have another owner."]
+    side = min(BIGGEST, LONGEST / max(max(plan.tile.block[:2]) for plan in plans))
+    groups = [beside([_owners(*each, side) for each in zip(names, owners, changed, strict=True)], 36)]
+    for pair in ((a.a, b.a), (a.b, b.b)):
+        held = [_held(operand) for operand in pair]
+        differs = _changed(*held)
+        letter = pair[0].name.upper()
+        if any(each.any() for each in differs):
+            told.append(f"{letter} in shared memory: {_count(differs)} words of a stage hold something else.")
+            groups.append(beside([_shared(*each) for each in zip(names, pair, held, differs, strict=True)], 36))
+        else:
+            told.append(f"{letter} lies alike in shared memory.")
+    shared = len(groups) > 1
+    tones = min(TONES, max(max(plan.tile.warps.size, plan.tile.block[2] if shared else 0) for plan in plans))
+    return Drawing(
+        f"{names[0]} and {names[1]}: what differs",
+        "Hatched: what differs. " + " ".join(told) + " Numbers in C are lanes; in shared memory 32 words make a row.",
+        rows(groups, gap=20),
+        (
+            Key("pad", "differs"),
+            *(Key(tone(each), f"warp {each}" + (f", k = {each}" if shared else "")) for each in range(tones)),
+            *([Key("panel", "holds nothing")] if shared else []),
+        ),
+    )
+
+
+def _changed(a: Offsets, b: Offsets) -> tuple[Changed, Changed]:
+    """Two grids -> where each differs from the other, which lacks what lies outside it."""
+    common = tuple(slice(min(extents)) for extents in zip(a.shape, b.shape, strict=True))
+    found = []
+    for grid in (a, b):
+        differs = np.ones(grid.shape, dtype=bool)
+        differs[common] = a[common] != b[common]
+        found.append(differs)
+    return found[0], found[1]
+
+
+def _count(changed: tuple[Changed, Changed]) -> str:
+    """How many of how many differ, of both sides where they are not as large."""
+    each = [f"{int(mine.sum()):,} of {mine.size:,}" for mine in changed]
+    return each[0] if each[0] == each[1] else " and ".join(each)
+
+
+def _hatching(changed: Changed) -> list[Box]:
+    """Boxes over what differs; over all of it, where it is scattered more finely than a picture can show."""
+    parts = [each for each in merge(changed.astype(np.int64)) if each.value]
+    if len(parts) > MOST_BOXES:
+        return [Box(0, 0, changed.shape[0], changed.shape[1], "pad")]
+    return [Box(each.row, each.column, each.rows, each.columns, "pad") for each in parts]
+
+
+def _owners(name: str, thread: Offsets, changed: Changed, side: float) -> Panel:
+    """C by warp and lane; where lanes are too fine for numbers, by warp."""
+    warps = merge(thread // WARP_SIZE)
+    pieces = merge(thread)
+    boxes = [
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value // WARP_SIZE), str(r.value % WARP_SIZE)) for r in pieces
+    ]
+    if len(pieces) > MOST_BOXES:
+        boxes = [Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}") for r in warps]
+    block_m, block_n = thread.shape
+    step = max(8, 2 ** int(np.log2(max(block_m, block_n) / 8)))
+    return Panel(
+        f"c_{name}",
+        f"{name}: C {block_m} × {block_n}",
+        block_m,
+        block_n,
+        (side, side),
+        (*boxes, *_hatching(changed)),
+        top=tuple(Tick(n, str(n)) for n in range(0, block_n, step)),
+        left=tuple(Tick(m, str(m)) for m in range(0, block_m, step)),
+        outlines=tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in warps),
+    )
+
+
+def _held(operand: Operand) -> Offsets:
+    """What each word of a stage holds, x + FAR k or NOTHING; shape (rows, 32)."""
+    words = shared_words(operand.shared)
+    held = np.full(-(-operand.shared.stage_elements // BANKS) * BANKS, NOTHING, dtype=np.int64)
+    x, k = np.indices(words.shape)
+    held[words] = x + FAR * k
+    return held.reshape(-1, BANKS)
+
+
+def _shared(name: str, operand: Operand, held: Offsets, changed: Changed) -> Panel:
+    """A stage of an operand's shared memory, coloured by k."""
+    k = np.where(held == NOTHING, NOTHING, held // FAR)[:MOST_ROWS]
+    boxes = [Box(r.row, r.column, r.rows, r.columns, "panel" if r.value < 0 else tone(r.value)) for r in merge(k)]
+    shown = len(k)
+    cut = f", the first {shown * BANKS} words" if shown < len(held) else ""
+    return Panel(
+        f"smem_{operand.name}_{name}",
+        f"{name}: {operand.name.upper()} in shared memory{cut}",
+        shown,
+        BANKS,
+        CELL,
+        (*boxes, *_hatching(changed[:MOST_ROWS])),
+        left=tuple(Tick(row, str(row * BANKS)) for row in range(0, shown, 4)),
+    )

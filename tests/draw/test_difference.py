@@ -1,0 +1,111 @@
+"""Two plans side by side: hatched is what the facts say differs, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from layoutgen.draw import difference_drawing, draw_difference, to_svg
+from layoutgen.draw.palette import TONES
+from layoutgen.errors import DrawError
+from layoutgen.facts import c_owners, shared_words
+from layoutgen.plan import Plan
+from layoutgen.plan.model import Operand
+from tests.draw.conftest import NAMES, plans_of
+from tests.draw.picture import Read, read
+
+PAIRS = (
+    ("warptile_128x128", "salykov_128x256x8"),
+    ("three_stages", "values_apart"),
+    ("odd_k", "conflicts"),
+    ("fine", "salykov_128x128x8"),
+    ("dense", "conflicts"),  # without padding, word 64 is x 64 of one and k 1 of the other
+)
+
+
+def pair_of(names: tuple[str, str]) -> tuple[Plan, Plan]:
+    """Drafts share a name, which the picture needs to tell apart."""
+    first, second = (replace(plans_of(name)[0], name=name) for name in names)
+    return first, second
+
+
+def differs(mine: dict, other: dict) -> set:
+    return {at for at, what in mine.items() if other.get(at) != what}
+
+
+def look(panel: Read) -> dict[tuple[int, int], str]:
+    return dict(np.ndenumerate(panel.look))
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+def test_elements_whose_owner_differs_are_hatched(names: tuple[str, str]) -> None:
+    plans = pair_of(names)
+    panels = read(to_svg(difference_drawing(*plans)))
+    owners = [dict(np.ndenumerate(c_owners(plan.tile, plan.threads).thread)) for plan in plans]
+    for name, mine, other in zip(names, owners, owners[::-1], strict=True):
+        changed = differs(mine, other)
+        assert changed
+        assert look(panels[f"c_{name}"]) == {
+            at: "pad" if at in changed else f"t{thread // 32 % TONES}" for at, thread in mine.items()
+        }
+
+
+def words(operand: Operand) -> dict[int, tuple[int, int]]:
+    return {int(word): at for at, word in np.ndenumerate(shared_words(operand.shared))}
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+@pytest.mark.parametrize("letter", ["a", "b"])
+def test_words_that_hold_something_else_are_hatched(names: tuple[str, str], letter: str) -> None:
+    plans = pair_of(names)
+    drawing = difference_drawing(*plans)
+    panels = read(to_svg(drawing))
+    operands = [getattr(plan, letter) for plan in plans]
+    rows = [-(-operand.shared.stage_elements // 32) for operand in operands]
+    holds = [
+        {word: words(each).get(word) for word in range(32 * count)} for each, count in zip(operands, rows, strict=True)
+    ]
+    if holds[0] == holds[1]:
+        assert f"{letter.upper()} lies alike" in drawing.about
+        assert not [key for key in panels if key.startswith(f"smem_{letter}")]
+        return
+    for name, mine, other in zip(names, holds, holds[::-1], strict=True):
+        shown = look(panels[f"smem_{letter}_{name}"])
+        absent = object()
+        changed = {word for word, held in mine.items() if other.get(word, absent) != held}
+        for (row, bank), tone in shown.items():
+            held = mine[32 * row + bank]
+            plain = "panel" if held is None else f"t{held[1] % TONES}"
+            assert tone == ("pad" if 32 * row + bank in changed else plain)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_and_itself(name: str) -> None:
+    drawing = difference_drawing(plans_of(name)[0], plans_of(name)[0])
+    svg = to_svg(drawing)
+    panels = read(svg)
+    assert [key.split(" (")[1] for key in panels] == ["first)", "second)"]
+    assert not any("pad" in panel.look for panel in panels.values())
+    assert "C: 0 of " in drawing.about and "A lies alike" in drawing.about and "B lies alike" in drawing.about
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+def test_it_is_small_and_its_panels_are_apart(names: tuple[str, str]) -> None:
+    drawing = difference_drawing(*pair_of(names))
+    assert len(to_svg(drawing).encode()) < 300_000
+    for i, a in enumerate(drawing.panels):
+        for b in drawing.panels[:i]:
+            apart_x = a.x - a.margin[0] >= b.x + b.width or b.x - b.margin[0] >= a.x + a.width
+            assert apart_x or a.y - a.margin[1] >= b.y + b.height or b.y - b.margin[1] >= a.y + a.height
+
+
+def test_kinds_of_file(tmp_path: Path) -> None:
+    plans = pair_of(PAIRS[0])
+    assert draw_difference(*plans, tmp_path / "x.svg").read_text() == to_svg(difference_drawing(*plans))
+    assert draw_difference(*plans, tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(DrawError, match=r"\.svg, \.png"):
+        draw_difference(*plans, tmp_path / "x.html")
+    assert len(list(tmp_path.iterdir())) == 2
