@@ -1,4 +1,4 @@
-"""Each file in tests/bad_check loads, and check finds exactly what the .expected beside it says, and how to mend it.
+"""Each file in tests/bad/check loads, and check finds exactly what the .expected beside it says, and how to mend it.
 
 A file named poor_* is legal, with warnings. A line that ends in `# mend: ...` is the one that is wrong and what should
 stand there.
@@ -16,7 +16,7 @@ from layoutgen.hw.devices import DEVICES
 from layoutgen.spec import Spec, load, loads
 
 ROOT = Path(__file__).resolve().parents[2]
-BAD = sorted(path.relative_to(ROOT) for path in (ROOT / "tests/bad_check").glob("*.yaml"))
+BAD = sorted(path.relative_to(ROOT) for path in (ROOT / "tests/bad/check").glob("*.yaml"))
 MEND = re.compile(r"^( *)[^#\n]*?# mend: (.*)$", re.MULTILINE)
 
 
@@ -26,7 +26,7 @@ def findings(spec: Spec) -> tuple[Finding, ...]:
 
 def test_there_are_bad_specs_and_each_expectation_has_one() -> None:
     assert len([path for path in BAD if not path.stem.startswith("poor_")]) >= 25
-    assert {path.stem for path in BAD} == {path.stem for path in (ROOT / "tests/bad_check").glob("*.expected")}
+    assert {path.stem for path in BAD} == {path.stem for path in (ROOT / "tests/bad/check").glob("*.expected")}
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
