@@ -100,7 +100,7 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
     warps = resident.blocks * resident.warps
     if 0 < warps < device.schedulers_per_sm:
         yield warning(
-            spec, "idle-schedulers", "tiling.warps", "every warp scheduler of a multiprocessor has a warp",
+            spec, "idle-schedulers", "tiling.block", "every warp scheduler of a multiprocessor has a warp",
             f"{warps} resident warps, limited by {' and '.join(resident.limited_by)}",
             f"{device.schedulers_per_sm} on {device.name}", "use more warps, or smaller blocks of which more fit",
         )  # fmt: skip
