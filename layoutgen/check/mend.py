@@ -110,7 +110,8 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
             yield from (Edit("shared.stages", each) for each in _below(spec.shared.stages, 2))
             yield from (edit for each in primary.operands for edit in islice(_storages(each), 1))
             yield from _blocks(spec, lambda extent: extent // 2)
-            yield from (Edit("tiling.block", (*spec.tiling.block[:2], spec.tiling.block[2] // part)) for part in (2, 4))
+            m, n, k = spec.tiling.block
+            yield from (Edit("tiling.block", (m, n, k // part)) for part in (2, 4) if k >= part)
         case "shared-bound":
             yield from (edit for each in primary.operands for edit in islice(_storages(each), 1))
             yield from _blocks(spec, lambda extent: extent * 2)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from layoutgen.check.findings import Finding, hint
 from layoutgen.facts import Facts, ProblemFacts, raster_traffic
 from layoutgen.plan import Plan
+from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.spec import Spec
 
 FEW_WAVES = 0.8  # of the slots' time must have a tile
@@ -43,7 +44,7 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
             spec, "alignment", "operands", "rows of the problem start on the boundaries that the spec's copies need",
             f"{m} x {n} x {k}, dense, which variant {found.plan.variant} takes",
             f"rows of a multiple of 4 floats, which variant {plans[0].variant} takes",
-            "pad the rows of A, B and D to a multiple of 4 floats",
+            f"pad the rows of {_aligned(plans[0])} to a multiple of 4 floats",
         )  # fmt: skip
     yield from _raster(spec, found, found.problem)
     clocks, device = found.bound.clocks, found.device
@@ -58,6 +59,15 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
             if of_itself
             else "use a larger block tile, or a larger schedule.group",
         )  # fmt: skip
+
+
+def _aligned(primary: Plan) -> str:
+    """The matrices whose rows a variant accesses by more than an element."""
+    need = primary.requirements
+    names = [
+        name for name, each in (("A", need.a), ("B", need.b), ("D", need.c)) if each.align > ITEMSIZE[primary.dtype]
+    ]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _raster(spec: Spec, found: Facts, about: ProblemFacts) -> Iterator[Finding]:
