@@ -133,6 +133,7 @@ def build(
         if reports := [built for _, built, _ in outcomes if built]:
             console.print_table(console.compiled_table(reports))
             console.print_table(console.ran_table(reports))
+            console.print_findings([str(finding) for built in reports for finding in built.findings])
         console.print_errors([error for *_, error in outcomes])
     raise typer.Exit(_exit_code(outcomes))
 

@@ -45,7 +45,7 @@ def line(found: Report, rule: str, text: str, **fields: object) -> bool:
         ({"block": (128, 64, 2)}, ["bank-conflicts", "uncoalesced"]),  # 8 bytes of each row of A, of a sector's 32
         ({"block": (128, 64, 12)}, ["bank-conflicts", "uncoalesced"]),  # six k at a time: 24 bytes, not on 32
         ({"block": (128, 64, 16)}, []),
-        ({"min_blocks": 5}, ["spills"]),
+        ({"block": (64, 64, 8), "values": ("4", "4"), "min_blocks": 8}, ["shared-bound", "spills"]),
         ({"min_blocks": 4}, []),
     ],
 )  # fmt: skip
