@@ -247,6 +247,39 @@ def diff(
     raise typer.Exit(0 if found.same else 1)
 
 
+@app.command()
+def rules(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Such as raster  [default: all of them]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell the rules that a spec may break, each with an example.
+
+    What it says and why, and edits of a spec that ships with what is then found.
+    """
+    from layoutgen import console
+    from layoutgen.check import rules as registry
+
+    with _reported():
+        chosen = registry.find(ids or [])
+    if as_json:
+        typer.echo(json.dumps(list(map(registry.to_json, chosen)), indent=2))
+    else:
+        console.print_rules(chosen)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a spec, for editors.
+
+    docs/spec.md shows how to use it in VS Code.
+    """
+    from layoutgen.schema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
 @app.command(name="list")
 def list_(device: DeviceName = None) -> None:
     """List the specs that come with layoutgen."""

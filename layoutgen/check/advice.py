@@ -21,13 +21,13 @@ MFMA_DEPTH = 32
 def advice(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
     """What is poor about a legal spec, whatever the problem; found: the primary plan's facts."""
     yield from _depth(spec, primary, found)
-    for index, operand in enumerate(primary.operands):
-        yield from _narrow(spec, primary, index, operand)
+    narrow = [each for index, operand in enumerate(primary.operands) for each in _narrow(spec, primary, index, operand)]
+    yield from narrow
     if found.device.cc is None:
         return  # banks, sectors and schedulers are NVIDIA's
     for access in found.accesses:
         yield from _conflicts(spec, primary, access, found)
-        yield from _scattered(spec, access)
+        yield from _scattered(spec, access, {each.message for each in narrow if each.rule == "narrow-copy"})
     yield from _idle(spec, found)
 
 
@@ -77,11 +77,13 @@ def _first_of(spec: Spec, *keys: str) -> str | None:
     return next((".".join(part) for part in parts if getattr(getattr(spec, part[0]), part[1]) is not None), None)
 
 
-def _scattered(spec: Spec, access: AccessFacts) -> Iterator[Finding]:
-    """Accesses to global memory that move much more than they use."""
+def _scattered(spec: Spec, access: AccessFacts, narrow: set[str]) -> Iterator[Finding]:
+    """Accesses to global memory that move much more than they use; narrow: of which the cause has been told."""
     if access.ideal_sectors >= MUCH_USED * access.sectors or access.name == "read_c":
         return  # C is read as D is written
     operand = access.name.rpartition("_")[2]
+    if any(f" {operand.upper()} " in message for message in narrow):
+        return
     copied = access.name != "write_d"
     yield warning(
         spec, "uncoalesced", (_first_of(spec, f"copies.{operand}") or "tiling.block") if copied else "tiling.lanes",
