@@ -30,7 +30,7 @@ from tests.plan.naive import owned, words
 from tests.plan.proofs import prove, prove_copy, prove_tile
 
 MUTANTS, SHARDS = 10_000, 10
-MEND_EVERY, PROVE_EVERY, SHIPPED_EVERY = 20, 25, 10
+MEND_EVERY, PROVE_EVERY, SHIPPED_EVERY = 20, 25, 9
 HUNG = 20  # seconds by the clock, on a machine that others use, too
 SLOW, SLOW_TO_MEND = 0.25, 1.5  # CPU seconds
 BUILT = 6
