@@ -242,9 +242,9 @@ def sources(source: str | Path | Spec) -> tuple[Source, ...]:
         IllegalSpecError: it is legal on no device that layoutgen knows.
     """
     spec = read_spec(source)
-    report = check(spec, DEVICES["h200"])
+    report = check(spec, DEVICES["h200"], mend=False)
     if not report.legal:
-        report = next((r for each in DEVICES.values() if (r := check(spec, each)).legal), report)
+        report = next((r for each in DEVICES.values() if (r := check(spec, each, mend=False)).legal), report)
     if not report.legal:
         raise IllegalSpecError(report)
     return tuple(map(emit, report.plans))
@@ -295,4 +295,4 @@ def list_specs(device: Device | None = None) -> list[Shipped]:
     """The specs that come with layoutgen, by name, each checked on a device (default as for `check_spec`)."""
     on = device or run.default_device()
     found = ((path, spec_module.load(path)) for path in paths.shipped_specs().values())
-    return [Shipped(spec.name, spec.about, path, on.name, check(spec, on).legal) for path, spec in found]
+    return [Shipped(spec.name, spec.about, path, on.name, check(spec, on, mend=False).legal) for path, spec in found]

@@ -7,12 +7,14 @@ from typing import Any
 
 import yaml
 
+from layoutgen.yamltext import Document
+
 EDIT = re.compile(r"write ([a-z_.]+): (.*)")
 
 
 def edited(text: str, key: str, value: str) -> str:
     """The text with a dotted key set to what `value` reads as; keys around it that are missing are added."""
-    data: Any = yaml.load(text, yaml.BaseLoader)
+    data: Any = Document(text, "<text>").root  # as layoutgen reads it, layouts in braces without quotes and all
     *path, last = key.split(".")
     inner = data
     for name in path:

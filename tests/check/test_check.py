@@ -108,7 +108,7 @@ def test_a_group_may_be_larger_than_any_grid() -> None:
         ({"copy_a": "{atom: cp.async, threads: (1048576,1048576):(0,1)}"}, "compose"),
         ({"copy_a": "{atom: cp.async, values: <(1048576,1048576):(0,0), 1>}"}, "compose"),
         ({"block": (64, 64, 3000), "shared_a": "(64,3000):(1,1048576)"}, "shared-memory"),
-        ({"stages": 1 << 20}, "shared-memory"),
+        ({"stages": 1 << 20}, "stages"),
         ({"min_blocks": 1 << 20}, "min-blocks"),
     ],
 )

@@ -22,7 +22,8 @@ from layoutgen.check.rules import RULES
 from layoutgen.emit import emit
 from layoutgen.errors import SpecError
 from layoutgen.hw.devices import DEVICES
-from layoutgen.spec import load
+from layoutgen.spec import load, loads
+from tests.check.edits import applied
 from tests.check.mutate import mutate
 from tests.kernels.harness import SCHEDULES, Case, failure, kernel
 from tests.plan.drafts import Choose, Draft, draft, of_spec
@@ -91,6 +92,19 @@ def prove_legal(text: Draft, report: Report) -> None:
     assert report.registers is not None and report.registers.minimum <= report.registers.cap
 
 
+def mend(text: Draft, report: Report) -> int:
+    """Makes each edit that findings propose: that one is gone, and nothing new is found. How many it made."""
+    said = {(each.rule, each.message) for each in report.findings}
+    edits = 0
+    for finding in report.findings:
+        mended = applied(text.text(), finding.fix)
+        if mended is not None:
+            left = {(each.rule, each.message) for each in check(loads(mended), DEVICES["h200"], mend=False).findings}
+            assert left < said and (finding.rule, finding.message) not in left, f"{finding.fix}\n{text.text()}"
+            edits += 1
+    return edits
+
+
 @settings(max_examples=100)
 @given(st.data(), st.sampled_from(["h200", "rtx4090"]))
 def test_a_mutant_is_refused_or_right(data: st.DataObject, device: str) -> None:
@@ -108,10 +122,12 @@ def test_ten_thousand_mutants(shard: int) -> None:
     Plain random numbers spread better than shrinkable ones; the counts keep the fuzz honest.
     """
     rules: Counter[str] = Counter()
+    edits = 0
     for seed in range(shard, MUTANTS, SHARDS):
         text = mutant(seed)
+        to_mend = seed // SHARDS % MEND_EVERY == 0
         with no_longer_than(HUNG, text):
-            report = checked(text, "h200", mend=seed // SHARDS % MEND_EVERY == 0)
+            report = checked(text, "h200", mend=to_mend)
         if report is None:
             continue
         rules.update({finding.rule for finding in report.findings})
@@ -123,7 +139,9 @@ def test_ten_thousand_mutants(shard: int) -> None:
                 prove_copy(operand, 16, words(text, operand.name))
             if seed // SHARDS % PROVE_EVERY == 0:
                 prove_legal(text, report)
-    assert rules["legal"] > 200
+            if to_mend:
+                edits += mend(text, report)
+    assert rules["legal"] > 200 and edits > 10
     assert set(rules) >= {
         "arch", "lanes", "warps", "threads", "stages", "compose", "coverage-c", "registers", "shared-memory",
         "shared-overlap", "min-blocks", "odd-k", "narrow-loads", "narrow-copy", "bank-conflicts", "uncoalesced",

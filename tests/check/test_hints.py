@@ -97,7 +97,7 @@ def test_a_large_grid_without_groups() -> None:
 
 def test_groups_are_not_asked_for_where_they_do_not_help() -> None:
     assert "raster" not in hints(report((128, 128 * 1000, 1024), group=1))  # one row of tiles
-    assert "raster" not in hints(report((4096, 1024, 1024), group=1))  # one wave
+    assert "raster" not in hints(report((8192, 768, 1024), group=1))  # 384 tiles are no large grid
 
 
 def test_a_problem_that_memory_feeds_too_slowly() -> None:
