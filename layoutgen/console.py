@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from layoutgen.check import IllegalSpecError, Report
+from layoutgen.check.rules import BASE, Rule, said
 from layoutgen.diff import Change, Difference
 from layoutgen.errors import LayoutgenError, SpecError
 from layoutgen.explain import Explanation
@@ -55,6 +57,23 @@ def print_findings(texts: Sequence[str], *, stderr: bool = False) -> None:
 
 def print_errors(errors: Sequence[LayoutgenError | None]) -> None:
     print_findings([str(error) for error in errors if error], stderr=True)
+
+
+def print_rules(rules: Sequence[Rule]) -> None:
+    """A paragraph a rule: who says it, what and why, and what its example gives."""
+    out = console()
+    stages = {"read": "when it is read", "check": "by check", "build": "by build"}
+    for number, rule in enumerate(rules):
+        lines = [
+            f"{rule.severity}, found {stages[rule.stage]}",
+            *textwrap.wrap(rule.says, 110),
+            *textwrap.wrap(rule.why, 110),
+        ]
+        if rule.example is not None:
+            lines.append(f"example: {BASE} with {rule.example}")
+            lines += [f"  {line}" for line in (said(rule) or "").splitlines()]
+        out.print(Text(f"\n{rule.id}" if number else rule.id, "bold"), soft_wrap=True)
+        out.print(Text("\n".join(f"  {line}" for line in lines)), soft_wrap=True)
 
 
 def print_explanation(told: Explanation, *, derive: bool = False) -> None:

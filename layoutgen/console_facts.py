@@ -81,11 +81,12 @@ def bound_lines(found: Facts) -> list[str]:
     ]
     if found.problem is not None:
         about, waves = found.problem, found.problem.waves
-        lines.append(
-            f"{' x '.join(map(str, about.extents))}: {waves.tiles} tiles in {waves.waves:.2f} waves of {waves.slots}, "
-            f"{waves.efficiency:.0%} of the places have a tile, {waves.useful:.0%} of what is computed is real; "
-            f"{about.raster.l2_hits:.0%} of the reads of A and B hit L2; variant {found.plan.variant}"
-        )
+        lines += [
+            f"{' x '.join(map(str, about.extents))}: {waves.tiles} tiles in {waves.waves:.2f} waves of {waves.slots}; "
+            f"{waves.efficiency:.0%} of the places have a tile, {waves.useful:.0%} of what is computed is real",
+            f"variant {found.plan.variant}; {about.raster.l2_hits:.0%} of the reads of A and B hit L2; "
+            f"the problem's own {about.work.intensity:.4g} FLOP a byte feed {about.roof:.1f} TFLOP/s",
+        ]
     return lines
 
 

@@ -10,13 +10,13 @@ import os
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from layoutgen import build, paths, run
 from layoutgen import spec as spec_module
-from layoutgen.check import Extents, IllegalSpecError, Report, check, require_legal
+from layoutgen.check import Extents, Finding, IllegalSpecError, Report, check, require_legal, spilled
 from layoutgen.diff import Difference, Side, diff
 from layoutgen.emit import Source, emit
 from layoutgen.errors import BuildError, LayoutgenError, RequestError
@@ -50,11 +50,17 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """A legal spec, built. smoke: its first run, or None where what was built is not what would run here."""
+    """A legal spec, built.
+
+    Attributes:
+        findings: warnings of variants that spill, which only ptxas can tell.
+        smoke: its first run, or None where what was built is not what would run here.
+    """
 
     check: Report
     arch: str
     variants: tuple[Built, ...]
+    findings: tuple[Finding, ...]
     smoke: Smoke | None
 
     @property
@@ -64,7 +70,7 @@ class BuildReport:
     def to_json(self) -> dict[str, Any]:
         """check's report as plain data, with what was built and how it ran."""
         return {
-            **self.check.to_json(),
+            **replace(self.check, findings=self.check.findings + self.findings).to_json(),
             "arch": self.arch,
             "built": [{**asdict(each), "folder": str(each.folder)} for each in self.variants],
             "smoke": None if self.smoke is None else self.smoke.to_json(),
@@ -189,7 +195,12 @@ def build_spec(
         tell(f"{spec.name}: compiling {plan.variant} for {arch} ({index} of {len(chosen)})")
         artifacts.append(run.artifact(plan, arch))
     first_run = _smoke(spec, report.plans, artifacts[0], tell) if arch == here else None
-    return BuildReport(report, arch, tuple(map(_built, chosen, artifacts)), first_run)
+    built = tuple(map(_built, chosen, artifacts))
+    on = device or run.default_device()
+    spills = (
+        spilled(spec, plan, each.registers, each.spill_bytes, on) for plan, each in zip(chosen, built, strict=True)
+    )
+    return BuildReport(report, arch, built, tuple(finding for found in spills for finding in found), first_run)
 
 
 def _built(plan: Plan, artifact: build.Artifact) -> Built:
@@ -231,9 +242,9 @@ def sources(source: str | Path | Spec) -> tuple[Source, ...]:
         IllegalSpecError: it is legal on no device that layoutgen knows.
     """
     spec = read_spec(source)
-    report = check(spec, DEVICES["h200"])
+    report = check(spec, DEVICES["h200"], mend=False)
     if not report.legal:
-        report = next((r for each in DEVICES.values() if (r := check(spec, each)).legal), report)
+        report = next((r for each in DEVICES.values() if (r := check(spec, each, mend=False)).legal), report)
     if not report.legal:
         raise IllegalSpecError(report)
     return tuple(map(emit, report.plans))
@@ -284,4 +295,4 @@ def list_specs(device: Device | None = None) -> list[Shipped]:
     """The specs that come with layoutgen, by name, each checked on a device (default as for `check_spec`)."""
     on = device or run.default_device()
     found = ((path, spec_module.load(path)) for path in paths.shipped_specs().values())
-    return [Shipped(spec.name, spec.about, path, on.name, check(spec, on).legal) for path, spec in found]
+    return [Shipped(spec.name, spec.about, path, on.name, check(spec, on, mend=False).legal) for path, spec in found]

@@ -152,19 +152,35 @@ def _show_tiler(tiler: Tiler) -> list[int] | str:
     return runs if len(runs) == len(tiler) else f"<{', '.join(map(str, tiler))}>"
 
 
-_TEXT: Final[dict[str, Any]] = {"type": "string"}
-_PAIR: Final[dict[str, Any]] = {
-    "anyOf": [_TEXT, {"type": "array", "items": {"type": ["integer", "string"]}, "minItems": 2, "maxItems": 2}]
+# What JSON's types say of a text: YAML 1.1 takes `2` and even `32:1` for numbers, and `yes` for a truth value.
+_DIGITS: Final[dict[str, Any]] = {"type": "string", "pattern": "^[1-9][0-9]{0,6}$"}
+_COUNT: Final[dict[str, Any]] = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_INT}, _DIGITS]}
+_LAYOUT: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "string", "pattern": "^[ ]*[(1-9][(), 0-9]*(:[(), 0-9]+)?$", "maxLength": 400},
+        {"type": "integer", "minimum": 1},
+    ]
 }
-_COUNT: Final[dict[str, Any]] = {"type": "integer", "minimum": 1, "maximum": MAX_INT}
-_BLOCK: Final[dict[str, Any]] = {"type": "array", "items": _COUNT, "minItems": 3, "maxItems": 3}
+_TILER: Final[dict[str, Any]] = {"type": "string", "pattern": "^[ ]*<[(),: 0-9]*>[ ]*$"}
 
-Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_TEXT | {"pattern": "^[a-z][a-z0-9_]{0,63}$"})]
-About = Annotated[str, PlainValidator(_about), WithJsonSchema(_TEXT | {"maxLength": 200})]
+
+def _list(items: dict[str, Any], count: int) -> dict[str, Any]:
+    return {"anyOf": [_TILER, {"type": "array", "items": items, "minItems": count, "maxItems": count}]}
+
+
+_NAME: Final[dict[str, Any]] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$", "not": {"enum": keyword.kwlist}}
+_ABOUT: Final[dict[str, Any]] = {
+    "type": ["string", "number", "boolean"],
+    "maxLength": 200,
+    "pattern": r"^[^\n]*[^\\\n]$",
+}
+
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME)]
+About = Annotated[str, PlainValidator(_about), WithJsonSchema(_ABOUT)]
 Count = Annotated[int, PlainValidator(_integer), WithJsonSchema(_COUNT)]
-Matrix = Annotated[Layout, PlainValidator(_matrix), PlainSerializer(str), WithJsonSchema(_TEXT)]
-Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), WithJsonSchema(_PAIR)]
-Block = Annotated[tuple[int, int, int], PlainValidator(_block), WithJsonSchema(_BLOCK)]
+Matrix = Annotated[Layout, PlainValidator(_matrix), PlainSerializer(str), WithJsonSchema(_LAYOUT)]
+Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), WithJsonSchema(_list(_LAYOUT, 2))]
+Block = Annotated[tuple[int, int, int], PlainValidator(_block), WithJsonSchema(_list(_COUNT, 3))]
 
 
 # ---- the language: a model per mapping, a field per key; the docstrings are the JSON schema's descriptions ----

@@ -22,6 +22,7 @@ LAYERS = [
     {"hw"},
     {"yamltext"},
     {"spec", "device_file"},
+    {"schema"},
     {"plan"},
     {"problem"},
     {"facts"},

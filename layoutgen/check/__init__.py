@@ -2,5 +2,6 @@
 
 from layoutgen.check.findings import Finding, IllegalSpecError, Report
 from layoutgen.check.judge import Extents, check, require_legal
+from layoutgen.check.plans import spilled
 
-__all__ = ["Extents", "Finding", "IllegalSpecError", "Report", "check", "require_legal"]
+__all__ = ["Extents", "Finding", "IllegalSpecError", "Report", "check", "require_legal", "spilled"]

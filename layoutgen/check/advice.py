@@ -1,4 +1,4 @@
-"""What is legal, but poor, whatever the problem."""
+"""What is legal, but poor, whatever the problem. A fix here is in words; `mend` looks for an edit that does it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,45 @@ from math import gcd
 
 from layoutgen.algebra import max_vector
 from layoutgen.check.findings import Finding, warning
-from layoutgen.check.plans import write_default_of
-from layoutgen.errors import PlanError
-from layoutgen.facts import AccessFacts, Facts, access_facts
-from layoutgen.plan import Plan, plan
+from layoutgen.facts import AccessFacts, Facts
+from layoutgen.plan import Plan
 from layoutgen.plan.model import Operand
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, default_shared, vector_width
+from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, vector_width
 from layoutgen.spec import Spec
+
+FEW_CONFLICTS = 1 / 32  # of a k-tile's clocks: what conflicts add below this is lost beside all else
+MUCH_USED = 0.75  # of the sectors that an access moves
+MFMA_DEPTH = 32
 
 
 def advice(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
     """What is poor about a legal spec, whatever the problem; found: the primary plan's facts."""
-    if primary.tile.block[2] % 2:
+    yield from _depth(spec, primary, found)
+    narrow = [each for index, operand in enumerate(primary.operands) for each in _narrow(spec, primary, index, operand)]
+    yield from narrow
+    if found.device.cc is None:
+        return  # banks, sectors and schedulers are NVIDIA's
+    for access in found.accesses:
+        yield from _conflicts(spec, primary, access, found)
+        yield from _scattered(spec, access, {each.message for each in narrow if each.rule == "narrow-copy"})
+    yield from _idle(spec, found)
+
+
+def _depth(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
+    """A BLK_K that is odd, or small for what multiplies."""
+    block_k = primary.tile.block[2]
+    if block_k % 2:
         yield warning(
             spec, "odd-k", "tiling.block", "fragments are double-buffered only for an even number of k",
-            f"BLK_K = {primary.tile.block[2]}, so each load is waited for", "an even BLK_K",
-            f"write tiling.block: {[*primary.tile.block[:2], primary.tile.block[2] + 1]}",
+            f"BLK_K = {block_k}, so each load is waited for", "an even BLK_K",
+            "give tiling.block an even BLK_K, and the layouts of shared memory and copies with it",
         )  # fmt: skip
-    for index, operand in enumerate(primary.operands):
-        yield from _narrow(spec, primary, index, operand)
-    for access in found.accesses:
-        yield from _conflicts(spec, primary, access)
-        yield from _scattered(spec, access)
-    yield from _idle(spec, found)
+    if found.device.cc is None and block_k < MFMA_DEPTH:
+        yield warning(
+            spec, "k-depth", "tiling.block", "a k-tile keeps a CDNA device's MFMAs busy while the next one arrives",
+            f"BLK_K = {block_k}", f"a BLK_K of at least {MFMA_DEPTH} on {found.device.name}",
+            f"give tiling.block a BLK_K of {MFMA_DEPTH}, and the layouts of shared memory and copies with it",
+        )  # fmt: skip
 
 
 def _operand_of(primary: Plan, access: AccessFacts) -> Operand | None:
@@ -37,52 +53,44 @@ def _operand_of(primary: Plan, access: AccessFacts) -> Operand | None:
     return {"a": primary.a, "b": primary.b}.get(access.name.rpartition("_")[2])
 
 
-def _conflicts(spec: Spec, primary: Plan, access: AccessFacts) -> Iterator[Finding]:
-    """Accesses to shared memory whose lanes meet in a bank."""
-    operand = _operand_of(primary, access)
-    if operand is None or access.wavefronts <= access.conflict_free:
+def _conflicts(spec: Spec, primary: Plan, access: AccessFacts, found: Facts) -> Iterator[Finding]:
+    """Accesses to shared memory whose lanes meet in a bank, if that takes time worth speaking of."""
+    operand, extra = _operand_of(primary, access), access.wavefronts - access.conflict_free
+    if operand is None or extra < FEW_CONFLICTS * max(found.bound.clocks.values()):
         return
-    verb = "read" if access.opcode == "ld.shared" else "write"
+    reads = access.opcode == "ld.shared"
+    given = (f"shared.{operand.name}", *([] if reads else [f"copies.{operand.name}"]))
     yield warning(
-        spec, "bank-conflicts", f"shared.{operand.name}",
-        f"the lanes of a warp {verb} {operand.name.upper()}'s shared memory in different banks",
+        spec, "bank-conflicts", _first_of(spec, *given) or ("tiling.values" if reads else "tiling.block"),
+        f"the lanes of a warp {'read' if reads else 'write'} {operand.name.upper()}'s shared memory in different banks",
         f"{access.wavefronts / access.requests:.3g} wavefronts for each {access.bytes}-byte access of {access.name}",
-        f"{access.conflict_free / access.requests:.3g}, without conflicts", _spread(spec, operand, access),
+        f"{access.conflict_free / access.requests:.3g}, without conflicts",
+        f"let neighbouring lanes read neighbouring {operand.x}: cut tiling.values into runs of 4 that lie apart"
+        if reads
+        else f"let threads in copies.{operand.name} walk {operand.x}, or change the rows of shared.{operand.name}",
     )  # fmt: skip
 
 
-def _spread(spec: Spec, operand: Operand, access: AccessFacts) -> str:
-    """The edit that takes conflicts away: the planner's own layout, if that has fewer of them."""
-    x, k, _ = operand.shared.layout
-    if default_shared(x.size, k.size) != operand.shared.layout[:2]:
-        without = spec.shared.model_copy(update={operand.name: None})
-        try:
-            other = plan(spec.model_copy(update={"shared": without}))[0]
-        except PlanError:  # other stages of a plan that this layout happens to suit
-            return write_default_of(operand)
-        own = next(each for each in access_facts(other) if each.name == access.name)
-        if own.wavefronts / own.requests < access.wavefronts / access.requests:
-            return write_default_of(operand)
-    if access.opcode == "ld.shared":
-        run = VECTOR_BYTES // ITEMSIZE[operand.dtype]
-        return f"cut tiling.values in {operand.x} to runs of {run} that lie apart, as (4,2):(1,32)"
-    return (
-        f"let a warp's threads in copies.{operand.name} walk {operand.x}, or pad shared.{operand.name} by 4 words more"
-    )
+def _first_of(spec: Spec, *keys: str) -> str | None:
+    """The first key of the form level.operand that the spec gives."""
+    parts = [key.split(".") for key in keys]
+    return next((".".join(part) for part in parts if getattr(getattr(spec, part[0]), part[1]) is not None), None)
 
 
-def _scattered(spec: Spec, access: AccessFacts) -> Iterator[Finding]:
-    """Accesses to global memory that move more than they use."""
-    if access.sectors <= access.ideal_sectors or access.name == "read_c":
-        return
+def _scattered(spec: Spec, access: AccessFacts, narrow: set[str]) -> Iterator[Finding]:
+    """Accesses to global memory that move much more than they use; narrow: of which the cause has been told."""
+    if access.ideal_sectors >= MUCH_USED * access.sectors or access.name == "read_c":
+        return  # C is read as D is written
     operand = access.name.rpartition("_")[2]
+    if any(f" {operand.upper()} " in message for message in narrow):
+        return
     copied = access.name != "write_d"
     yield warning(
-        spec, "uncoalesced", f"copies.{operand}" if copied else "tiling.lanes",
-        f"a warp's access to {operand.upper()} in global memory uses all of the 32-byte sectors that it moves",
+        spec, "uncoalesced", (_first_of(spec, f"copies.{operand}") or "tiling.block") if copied else "tiling.lanes",
+        f"a warp's accesses to {operand.upper()} in global memory use the 32-byte sectors that they move",
         f"{access.sectors / access.requests:.3g} sectors for each {access.bytes}-byte access of {access.name}",
         f"{access.ideal_sectors / access.requests:.3g}, without a gap",
-        f"leave copies.{operand}.threads out: the planner lets neighbouring threads copy neighbouring elements"
+        f"let neighbouring threads in copies.{operand} copy neighbouring elements of global memory, 32 bytes at least"
         if copied
         else "let neighbouring lanes own neighbouring columns of n: give n the strides of 1 in tiling.lanes",
     )  # fmt: skip
@@ -94,17 +102,17 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
     warps = resident.blocks * resident.warps
     if 0 < warps < device.schedulers_per_sm:
         yield warning(
-            spec, "idle-schedulers", "tiling.warps", "every warp scheduler of a multiprocessor has a warp",
+            spec, "idle-schedulers", "tiling.block", "every warp scheduler of a multiprocessor has a warp",
             f"{warps} resident warps, limited by {' and '.join(resident.limited_by)}",
             f"{device.schedulers_per_sm} on {device.name}", "use more warps, or smaller blocks of which more fit",
         )  # fmt: skip
     clocks = found.bound.clocks
-    if found.bound.limiter == "shared memory":
+    if clocks["shared memory"] > max(clocks["compute"], clocks["issue slots"]):
         yield warning(
-            spec, "shared-bound", "tiling.values", "reading a k-tile's fragments takes no longer than multiplying them",
+            spec, "shared-bound", "tiling.values", "shared memory takes no longer over a k-tile than its FFMAs do",
             f"{clocks['shared memory']:.0f} clocks of wavefronts for {clocks['compute']:.0f} of FFMAs",
             f"at most {clocks['issue slots']:.0f}",
-            "give a thread more values in both modes, for a load to feed more FFMAs",
+            "give a thread more values, in both modes alike, for a load to feed more FFMAs",
         )  # fmt: skip
 
 
@@ -120,7 +128,7 @@ def _narrow(spec: Spec, primary: Plan, index: int, operand: Operand) -> Iterator
         yield warning(
             spec, "narrow-loads", f"shared.{name}", f"a thread's runs of values of {upper} are loaded in one access",
             f"{loaded * itemsize}-byte loads through {operand.shared.layout[:2]}", f"{run * itemsize} bytes",
-            write_default_of(operand),
+            f"let neighbouring {operand.x} lie side by side in shared.{name}, from {run * itemsize}-byte boundaries on",
         )  # fmt: skip
     copy, given = operand.copy, getattr(spec.copies, name)
     if given is None or given.values is None:
@@ -137,6 +145,5 @@ def _narrow(spec: Spec, primary: Plan, index: int, operand: Operand) -> Iterator
                 else f": threads or shared.{name} do not keep runs on {asked * itemsize}-byte boundaries"
             ),
             f"{asked * itemsize} bytes",
-            f"write copies.{name}.values: [1, 1]" if turned
-            else f"align copies.{name}.threads and shared.{name} to {asked * itemsize} bytes",
+            f"align copies.{name}.threads and shared.{name} to {asked * itemsize} bytes",
         )  # fmt: skip

@@ -6,15 +6,20 @@ of what follows; levels that must compose and cover C; and the plans that result
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
 from layoutgen.check.advice import advice
 from layoutgen.check.findings import Finding, IllegalSpecError, Report
 from layoutgen.check.levels import architecture, levels, sizes
+from layoutgen.check.mend import Edit, Said, mended
 from layoutgen.check.plans import copies, residency, storage
 from layoutgen.check.problem import for_problem
 from layoutgen.errors import PlanError
-from layoutgen.facts import Facts, facts, registers
+from layoutgen.facts import Facts, facts
 from layoutgen.hw.devices import Device
-from layoutgen.plan import Plan, plan
+from layoutgen.plan import Plan, plan, plan_primary
 from layoutgen.problem import fits, packed
 from layoutgen.spec import Spec
 
@@ -29,32 +34,67 @@ def require_legal(spec: Spec, device: Device) -> Report:
     return report
 
 
-def check(spec: Spec, device: Device, shape: Extents | None = None) -> Report:
+def check(spec: Spec, device: Device, shape: Extents | None = None, *, mend: bool = True) -> Report:
     """Spec and device -> Report. Never raises for a spec that loaded: what is wrong with it is a finding.
 
-    shape: M, N and K of a problem, dense and in the spec's contiguous modes, that facts and hints are about.
+    Args:
+        shape: M, N and K of a problem, dense and in the spec's contiguous modes, that facts and hints are about.
+        mend: look for an edit that mends each warning, which takes some tens of milliseconds; else fixes are in words.
     """
-    findings = list(architecture(spec, device))
-    plans: tuple[Plan, ...] = ()
-    found: Facts | None = None
-    try:
-        blocking = list(sizes(spec, device)) or list(levels(spec, device))
-        findings += blocking
-        plans = () if blocking else plan(spec)
-    except PlanError as failure:
-        findings.append(_refused(spec, failure))
-    if plans:
-        primary = plans[0]
-        findings += [*copies(spec, plans), *storage(spec, primary, device)]
-        findings += residency(spec, primary, registers(primary, device), device)
-        always = found = facts(primary, device)
-        if shape is not None:
-            found = _facts_for(plans, device, shape)
-        # What is wrong comes first; that no code can be emitted for the device says nothing against the layouts.
-        if all(finding.severity != "error" or finding.rule in ("arch", "wavefront") for finding in findings):
-            findings += [*advice(spec, primary, always), *for_problem(spec, plans, found)]
+    seen = _see(spec, device, shape, plan)
+    findings = [*(_mended(spec, seen, device, shape) if mend else seen.findings), *architecture(spec, device)]
     findings.sort(key=lambda finding: finding.where.line or 0)
-    return Report(spec.name, device.name, tuple(findings), plans, found)
+    return Report(spec.name, device.name, tuple(findings), seen.plans, seen.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What there is to say about a spec, but for its architecture, and what it was read off."""
+
+    findings: tuple[Finding, ...]
+    plans: tuple[Plan, ...] = ()
+    facts: Facts | None = None
+
+    @property
+    def said(self) -> Said:
+        return frozenset((each.rule, each.message) for each in self.findings)
+
+    @property
+    def sound(self) -> bool:
+        """What is wrong comes first: of an illegal spec nothing else is said."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+def _see(spec: Spec, device: Device, shape: Extents | None, planned: Callable[[Spec], tuple[Plan, ...]]) -> _Seen:
+    """That no code can be emitted for the device says nothing against the layouts: they are judged all the same."""
+    try:
+        blocking = (*sizes(spec, device),) or (*levels(spec, device),)
+        if blocking:
+            return _Seen(blocking)
+        plans = planned(spec)
+    except PlanError as failure:
+        return _Seen((_refused(spec, failure),))
+    primary = plans[0]
+    always = facts(primary, device)
+    found = always if shape is None else _facts_for(plans, device, shape)
+    wrong = (*copies(spec, plans), *storage(spec, primary, device), *residency(spec, primary, always.registers, device))
+    seen = _Seen(wrong, plans, found)
+    if not seen.sound:
+        return seen
+    return replace(seen, findings=(*wrong, *advice(spec, primary, always), *for_problem(spec, plans, found)))
+
+
+def _mended(spec: Spec, seen: _Seen, device: Device, shape: Extents | None) -> Iterator[Finding]:
+    """Each finding, what is no error with the edit that mends it, if there is one."""
+
+    @cache
+    def judge(edit: Edit) -> Said:
+        # The primary variant is what is judged, but a problem may need another.
+        return _see(edit.apply(spec), device, shape, plan if shape else lambda given: (plan_primary(given),)).said
+
+    for each in seen.findings:
+        edit = None if each.severity == "error" else mended(spec, seen.plans[0], each, seen.said, judge)
+        yield each if edit is None else replace(each, fix=str(edit))
 
 
 def _facts_for(plans: tuple[Plan, ...], device: Device, shape: Extents) -> Facts:

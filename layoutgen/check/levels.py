@@ -71,6 +71,13 @@ def sizes(spec: Spec, device: Device) -> Iterator[Finding]:
         )  # fmt: skip
     elif not numbers(warps, warps.size):
         yield _misnumbered(spec, "warps", warps)
+    if not 2 <= spec.shared.stages <= MAX_STAGES:
+        yield error(
+            spec, "stages", "shared.stages", f"a pipelined mainloop has 2 to {MAX_STAGES} stages of shared memory",
+            spec.shared.stages, f"2 .. {MAX_STAGES}",
+            f"write shared.stages: {min(max(spec.shared.stages, 2), MAX_STAGES)}",
+        )  # fmt: skip
+        return
     block_m, block_n, block_k = spec.tiling.block
     dense = (block_m + block_n) * block_k * ITEMSIZE[spec.operands.a.dtype]
     yield from fits_block(spec, device, dense, "tiling.block", "use a smaller block tile")

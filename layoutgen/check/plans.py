@@ -13,7 +13,7 @@ from layoutgen.plan.model import Operand
 from layoutgen.plan.storage import default_shared, write_default
 from layoutgen.spec import Spec
 
-ADDRESS_REGISTERS = 24  # kernels of this family with fewer beside their live values spill (ptxas 13.0, sm_90a)
+SPARE_REGISTERS = 18  # kernels of this family with fewer beside those of `Registers` spill (ptxas 13.0, sm_90a)
 
 
 def copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
@@ -69,7 +69,12 @@ def write_default_of(operand: Operand) -> str:
 def residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> Iterator[Finding]:
     """Registers of a thread, and how many blocks an SM has room for."""
     threads, blocks = primary.threads.threads, primary.schedule.min_blocks
-    live = f"{bounds.accumulators} accumulators, {bounds.fragments} of fragments, {bounds.staging} staged"
+    live = ", ".join(
+        f"{count} {what}" for count, what in (
+            (bounds.accumulators, "accumulators"), (bounds.fragments, "of fragments"), (bounds.staging, "staged"),
+            (bounds.addresses, "of addresses"),
+        )
+    )  # fmt: skip
     alone = register_cap(threads, 1, device)
     if bounds.minimum > alone:
         yield error(
@@ -85,12 +90,28 @@ def residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> I
             f"{blocks} blocks of {threads} threads, {bounds.minimum} registers each, and {primary.shared_bytes} bytes "
             "of shared memory", f"{fit} on {device.name}", f"write schedule.min_blocks: {fit}",
         )  # fmt: skip
-    elif device.cc and bounds.minimum + ADDRESS_REGISTERS > bounds.cap:  # what ptxas needs says nothing about AMD
-        easy = resident_blocks(primary, bounds.minimum + ADDRESS_REGISTERS, device)
+    elif device.cc and bounds.minimum + SPARE_REGISTERS > bounds.cap:  # what ptxas needs says nothing about AMD
+        easy = resident_blocks(primary, bounds.minimum + SPARE_REGISTERS, device)
         lower = 0 < easy < blocks
         yield warning(
             spec, "spills", "schedule.min_blocks" if lower else "tiling.block",
-            "beside a thread's live values, registers are left for addresses and cursors",
-            f"{bounds.cap - bounds.minimum} of {bounds.cap} ({live})", f"{ADDRESS_REGISTERS}, or it will spill",
+            "beside a thread's live values, registers are left for cursors and predicates",
+            f"{bounds.cap - bounds.minimum} of {bounds.cap} ({live})", f"{SPARE_REGISTERS}, or it will spill",
             f"write schedule.min_blocks: {easy}" if lower else "use a smaller block tile",
         )  # fmt: skip
+
+
+def spilled(spec: Spec, built: Plan, registers: int, spill_bytes: int, device: Device) -> Iterator[Finding]:
+    """What a build found: ptxas kept values of a thread in local memory. spill_bytes: of its loads and stores."""
+    if not spill_bytes:
+        return
+    threads, blocks = built.threads.threads, built.schedule.min_blocks
+    wanted = registers + -(-spill_bytes // 8)  # a spilled register is stored and loaded at least once, 4 bytes each
+    fewer = [each for each in range(blocks - 1, 0, -1) if register_cap(threads, each, device) >= wanted]
+    yield warning(
+        spec, "spilled", "schedule.min_blocks" if fewer else "tiling.block",
+        "ptxas keeps the values of a thread in registers",
+        f"{spill_bytes} bytes of spill loads and stores in variant {built.variant}, beside {registers} registers",
+        f"none; {blocks} blocks of {threads} threads leave {register_cap(threads, blocks, device)} registers",
+        f"write schedule.min_blocks: {fewer[0]}" if fewer else "use a smaller block tile, or more warps",
+    )  # fmt: skip

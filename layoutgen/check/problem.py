@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from layoutgen.check.findings import Finding, hint
-from layoutgen.facts import Facts
+from layoutgen.facts import Facts, ProblemFacts, raster_traffic
 from layoutgen.plan import Plan
+from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.spec import Spec
 
 FEW_WAVES = 0.8  # of the slots' time must have a tile
 MUCH_USE = 0.75  # of the computed positions must exist
+GROUP = 8  # tiles
+MUCH_LESS = 0.9  # of what is read from memory without groups
 LARGE_GRID = 2  # waves, from which on the raster's order decides what L2 holds
 
 
@@ -26,7 +30,8 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
             spec, "waves", "tiling.block", "the last wave of blocks nearly fills the device",
             f"{waves.tiles} tiles of {block} for {waves.slots} blocks at once, {waves.waves:.2f} waves: a tile in "
             f"{waves.efficiency:.0%} of the places", f"at least {FEW_WAVES:.0%}",
-            "use a smaller block tile" if waves.waves < 1 else "use one that gives just under a whole number of waves",
+            "use a smaller block tile, of which there are more" if waves.waves < 1
+            else "use a block tile that gives just under a whole number of waves",
         )  # fmt: skip
     if waves.useful < MUCH_USE:
         yield hint(
@@ -39,18 +44,41 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
             spec, "alignment", "operands", "rows of the problem start on the boundaries that the spec's copies need",
             f"{m} x {n} x {k}, dense, which variant {found.plan.variant} takes",
             f"rows of a multiple of 4 floats, which variant {plans[0].variant} takes",
-            "pad the rows of A, B and D to a multiple of 4 floats",
+            f"pad the rows of {_aligned(plans[0])} to a multiple of 4 floats",
         )  # fmt: skip
-    if spec.schedule.group == 1 and waves.waves >= LARGE_GRID:
-        yield hint(
-            spec, "raster", "schedule.group", "on a large grid, blocks that run together share rows and columns in L2",
-            f"group 1: {found.problem.raster.l2_hits:.0%} of the reads of A and B hit L2", "a group of about 8 tiles",
-            "write schedule.group: 8",
-        )  # fmt: skip
+    yield from _raster(spec, found, found.problem)
+    clocks, device = found.bound.clocks, found.device
     if found.bound.limiter == "global memory":
-        clocks = found.bound.clocks
+        of_itself = found.problem.roof < device.fp32_tflops
         yield hint(
             spec, "memory-bound", "tiling.block", "reading a k-tile from memory takes no longer than multiplying it",
             f"{clocks['global memory']:.0f} clocks of reading for {clocks['compute']:.0f} of FFMAs",
-            f"at most {clocks['issue slots']:.0f}", "use a larger block tile, or a larger schedule.group",
+            f"at most {max(clocks['compute'], clocks['issue slots']):.0f}",
+            f"nothing here does: the problem's own {found.problem.work.intensity:.3g} FLOP a byte feed no more than "
+            f"{found.problem.roof:.1f} of {device.fp32_tflops:.1f} TFLOP/s"
+            if of_itself
+            else "use a larger block tile, or a larger schedule.group",
+        )  # fmt: skip
+
+
+def _aligned(primary: Plan) -> str:
+    """The matrices whose rows a variant accesses by more than an element."""
+    need = primary.requirements
+    names = [
+        name for name, each in (("A", need.a), ("B", need.b), ("D", need.c)) if each.align > ITEMSIZE[primary.dtype]
+    ]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _raster(spec: Spec, found: Facts, about: ProblemFacts) -> Iterator[Finding]:
+    """A grid walked without groups, where groups would read much less from memory."""
+    if spec.schedule.group > 1 or about.waves.waves < LARGE_GRID:
+        return
+    grouped = replace(found.plan, schedule=replace(found.plan.schedule, group=GROUP))
+    better = raster_traffic(grouped, *about.extents, about.waves.slots)
+    if better.from_memory < MUCH_LESS * about.raster.from_memory:
+        yield hint(
+            spec, "raster", "schedule.group", "on a large grid, blocks that run together share rows and columns in L2",
+            f"group 1: {about.raster.l2_hits:.0%} of the reads of A and B hit L2",
+            f"{better.l2_hits:.0%}, in groups of {GROUP} tiles", f"write schedule.group: {GROUP}",
         )  # fmt: skip

@@ -15,6 +15,7 @@ from layoutgen.facts.traffic import (
     fetch_sites,
     fragment_sites,
     ideal_sectors,
+    together,
     write_sites,
 )
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Plan, StoreTile
@@ -76,20 +77,20 @@ def _gathered(every: list[Sites], per: Literal["k-tile", "block"]) -> list[Acces
     """One AccessFacts for all sites of a name."""
     found = []
     for name in dict.fromkeys(sites.name for sites in every):
-        own = [sites for sites in every if sites.name == name]
-        totals = [count(sites) for sites in own]
+        sites = together([each for each in every if each.name == name])
+        total = count(sites)
         found.append(
             AccessFacts(
                 name=name,
-                opcode=own[0].opcode,
-                bytes=own[0].bytes,
+                opcode=sites.opcode,
+                bytes=sites.bytes,
                 per=per,
-                instructions=sum(sites.active.shape[0] for sites in own),
-                requests=sum(total.requests for total in totals),
-                wavefronts=sum(total.wavefronts for total in totals),
-                conflict_free=sum(map(conflict_free_wavefronts, own)),
-                sectors=sum(total.sectors for total in totals),
-                ideal_sectors=sum(map(ideal_sectors, own)),
+                instructions=sites.active.shape[0],
+                requests=total.requests,
+                wavefronts=total.wavefronts,
+                conflict_free=conflict_free_wavefronts(sites),
+                sectors=total.sectors,
+                ideal_sectors=ideal_sectors(sites),
             )
         )
     return found

@@ -16,6 +16,8 @@ from layoutgen.plan.model import Plan
 from layoutgen.plan.schedule import tiles, work
 from layoutgen.plan.storage import ITEMSIZE
 
+MOST_WALKED = 1 << 15  # tiles of a grid
+
 
 def tile_intensity(block_m: int, block_n: int, itemsize: int = 4) -> float:
     """FLOP per byte that a block tile of C takes from the memory behind it, per k: 2 m n over (m + n) elements.
@@ -109,16 +111,23 @@ class RasterTraffic:
 
 
 def raster_traffic(plan: Plan, m: int, n: int, k: int, slots: int) -> RasterTraffic:
-    """What the raster order leaves to be read from L2 and from memory."""
+    """What the raster order leaves to be read from L2 and from memory.
+
+    A grid of very many tiles is not walked to its end: its waves are taken to be like the first ones, on average.
+    """
     block_m, block_n, _ = plan.tile.block
     itemsize = ITEMSIZE[plan.dtype]
     blocks = work(plan.schedule, plan.tile, m, n, k)
     from_l2 = from_memory = 0
-    while wave := list(islice(blocks, slots)):
+    tiles_m, tiles_n = tiles(plan.tile, m, n)
+    waves = max(1, MOST_WALKED // slots)
+    walked = min(waves * slots, tiles_m * tiles_n)
+    for wave in islice(iter(lambda: list(islice(blocks, slots)), []), waves):
         rows, columns = {each.m for each in wave}, {each.n for each in wave}
         from_l2 += sum(_clipped((each.m,), block_m, m) + _clipped((each.n,), block_n, n) for each in wave)
         from_memory += _clipped(rows, block_m, m) + _clipped(columns, block_n, n)
-    return RasterTraffic(from_l2 * k * itemsize, from_memory * k * itemsize)
+    part = tiles_m * tiles_n / max(1, walked)
+    return RasterTraffic(round(from_l2 * part) * k * itemsize, round(from_memory * part) * k * itemsize)
 
 
 def _clipped(starts: Iterable[int], block: int, extent: int) -> int:

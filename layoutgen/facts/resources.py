@@ -7,22 +7,28 @@ from dataclasses import dataclass
 from layoutgen.hw.devices import Device
 from layoutgen.plan.model import Plan
 
+ADDRESSES = 3  # registers an operand: a 32-bit address in shared memory, a 64-bit one in global memory
+
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """Registers of one thread. minimum: accumulators, fragments and staged elements, all alive in the main loop.
+    """Registers of one thread. minimum: what is alive throughout the main loop.
 
-    cap: what ptxas may use at most, given threads and min_blocks. What it does use is known only once it is built.
+    Attributes:
+        accumulators, fragments, staging: elements of C, of A and B to multiply, and of A and B on their way.
+        addresses: where it reads shared memory, and the next k-tile in global memory.
+        cap: what ptxas may use at most, given threads and min_blocks. What it does use is known only once it is built.
     """
 
     accumulators: int
     fragments: int
     staging: int
+    addresses: int
     cap: int
 
     @property
     def minimum(self) -> int:
-        return self.accumulators + self.fragments + self.staging
+        return self.accumulators + self.fragments + self.staging + self.addresses
 
 
 def register_cap(threads: int, blocks: int, device: Device) -> int:
@@ -106,5 +112,6 @@ def registers(plan: Plan, device: Device) -> Registers:
         accumulators=plan.tile.value_mode[0].size * plan.tile.value_mode[1].size,
         fragments=fragments,
         staging=staging,
+        addresses=ADDRESSES * len(plan.operands),
         cap=register_cap(plan.threads.threads, plan.schedule.min_blocks, device),
     )

@@ -6,7 +6,7 @@ the plan's program is enumerated, block by block, so it is meant for problems of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -169,6 +169,18 @@ def epilogue_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[S
             yield Sites(name, opcode, vector * itemsize, None, source, inside, inside)
 
 
+def together(every: Sequence[Sites]) -> Sites:
+    """The sites of one access, at least one, as if they were one step's."""
+
+    def joined(arrays: Sequence[NDArray[Any] | None]) -> Any:
+        return None if arrays[0] is None else np.concatenate([array for array in arrays if array is not None])
+
+    shared, source, active, reading = map(
+        joined, zip(*((each.shared, each.source, each.active, each.reading) for each in every), strict=True)
+    )
+    return every[0]._replace(shared=shared, source=source, active=active, reading=reading)
+
+
 def _operand_of(problem: Problem, block: WorkRange, operand: Operand) -> tuple[int, int, View]:
     """An operand's first coordinate in a block, its extent and its view."""
     return (block.m, problem.m, problem.a) if operand.name == "a" else (block.n, problem.n, problem.b)
@@ -223,6 +235,8 @@ def _sectors(sites: Sites, reading: Lanes) -> int:
 def by_warp(values: NDArray[Any], fill: int) -> NDArray[Any]:
     """(instructions, threads) -> (instructions x warps, 32), lanes that a block's last warp lacks filled."""
     lacking = -values.shape[1] % WARP_SIZE
+    if not lacking:
+        return values.reshape(-1, WARP_SIZE)
     return np.pad(values, ((0, 0), (0, lacking)), constant_values=fill).reshape(-1, WARP_SIZE)
 
 
@@ -244,8 +258,11 @@ def patterns(sites: Sites, active: Lanes) -> Iterator[tuple[list[int], int]]:
     address = by_warp(sites.shared, 0)
     rows = np.where(active, address, FAR).min(1) // ROW_BYTES * ROW_BYTES
     distance = np.where(active, address - rows[:, None], np.int64(-1))
-    found, times = np.unique(distance[active.any(1)], axis=0, return_counts=True)
-    yield from zip(found.tolist(), times.tolist(), strict=True)
+    warps = np.ascontiguousarray(distance[active.any(1)])
+    # As bytes: np.unique's axis=0 makes each lane a field, which is slow.
+    rows_as_bytes = warps.view(np.dtype((np.void, warps.itemsize * WARP_SIZE))).reshape(-1)
+    _, first, times = np.unique(rows_as_bytes, return_index=True, return_counts=True)
+    yield from zip(warps[first].tolist(), times.tolist(), strict=True)
 
 
 def _wavefronts(sites: Sites, active: Lanes) -> int:

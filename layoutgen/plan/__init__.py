@@ -13,7 +13,12 @@ def plan(spec: Spec) -> tuple[Plan, ...]:
     Raises PlanError, with the place in the spec, only where layouts do not compose; whether a plan is legal on a device
     is for `layoutgen.check` to say.
     """
-    return plan_variants(spec)
+    return tuple(plan_variants(spec))
 
 
-__all__ = ["Plan", "plan"]
+def plan_primary(spec: Spec) -> Plan:
+    """The first of `plan`'s variants alone, for who tries many specs. Raises PlanError."""
+    return next(plan_variants(spec))
+
+
+__all__ = ["Plan", "plan", "plan_primary"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from layoutgen.errors import PlanError
 from layoutgen.plan.copies import plan_copy
 from layoutgen.plan.epilogue import plan_epilogue
 from layoutgen.plan.model import (
+    Copy,
     CTile,
+    Fragment,
     IssueOrder,
     Mode,
     Operand,
@@ -16,6 +19,7 @@ from layoutgen.plan.model import (
     OperandRequirement,
     Plan,
     Requirements,
+    Shared,
     ThreadMap,
 )
 from layoutgen.plan.pipeline import fragment_slots, plan_program
@@ -27,7 +31,7 @@ from layoutgen.spec import Spec
 MAX_STAGES = 8
 
 
-def plan_variants(spec: Spec) -> tuple[Plan, ...]:
+def plan_variants(spec: Spec) -> Iterator[Plan]:
     """Spec -> its plans, cheapest first: 16-byte accesses, then 4-byte ones, per pair of contiguous modes; any strides.
 
     The first plan is the primary variant: the spec's own contiguous modes with its own copies.
@@ -43,42 +47,66 @@ def plan_variants(spec: Spec) -> tuple[Plan, ...]:
         )
     tile = compose_tile(spec)
     threads = map_threads(spec, tile)
-    own: tuple[Mode, Mode] = (spec.operands.a.contiguous, spec.operands.b.contiguous)
-    pairs: list[tuple[Mode, Mode]] = [(a, b) for a in ("k", "m") for b in ("n", "k")]
-    pairs.sort(key=lambda pair: pair != own)
-    plans: list[Plan] = []
-    for align in (VECTOR_BYTES, ITEMSIZE[spec.operands.c.dtype]):
-        for modes in pairs:
-            plans.append(_plan(spec, tile, threads, modes, align, own, len(plans)))
-    plans.append(_plan(spec, tile, threads, None, ITEMSIZE[spec.operands.c.dtype], own, len(plans)))
-    return tuple(plans)
+    operands = _Operands(spec, tile, threads)
+    pairs: list[tuple[Mode, Mode] | None] = [(a, b) for a in ("k", "m") for b in ("n", "k")]
+    pairs.sort(key=lambda pair: pair != operands.own)
+    itemsize = ITEMSIZE[spec.operands.c.dtype]
+    wanted = [(pair, align) for align in (VECTOR_BYTES, itemsize) for pair in pairs] + [(None, itemsize)]
+    for cost, (modes, align) in enumerate(wanted):
+        yield _plan(spec, tile, threads, operands, modes, align, cost)
+
+
+class _Operands:
+    """The operands of a spec's variants, which share storage and fragments, and copies where those are alike."""
+
+    def __init__(self, spec: Spec, tile: CTile, threads: ThreadMap) -> None:
+        self.spec, self.tile, self.threads = spec, tile, threads
+        self.own: tuple[Mode, Mode] = (spec.operands.a.contiguous, spec.operands.b.contiguous)
+        self._stored: dict[OperandName, tuple[Shared, Fragment]] = {}
+        self._copies: dict[tuple[OperandName, str, int, bool], Copy] = {}
+
+    def of(self, name: OperandName, modes: tuple[Mode, Mode] | None, align: int) -> Operand:
+        """A or B of the variant for these contiguous modes, None for any strides."""
+        index = 0 if name == "a" else 1
+        contiguous = (modes or self.own)[index]
+        key = (name, contiguous, align, modes == self.own and align == VECTOR_BYTES)
+        shared, fragment = self._storage(name, index)
+        if key not in self._copies:
+            walk: Literal["x", "k"] = "k" if contiguous == "k" else "x"
+            self._copies[key] = plan_copy(
+                self.spec, name, shared, self.threads.threads, walk, align, as_given=key[3]
+            )  # fmt: skip
+        return Operand(
+            name=name,
+            dtype=getattr(self.spec.operands, name).dtype,
+            x="m" if name == "a" else "n",
+            contiguous=contiguous if modes else None,
+            shared=shared,
+            copy=self._copies[key],
+            fragment=fragment,
+        )
+
+    def _storage(self, name: OperandName, index: int) -> tuple[Shared, Fragment]:
+        if name not in self._stored:
+            shared = place_shared(self.spec, name, self.spec.tiling.block[index])
+            thread = self.threads.m if name == "a" else self.threads.n
+            slots = fragment_slots(self.spec.tiling.block[2])
+            value = self.tile.value_mode[index]
+            self._stored[name] = shared, plan_fragment(self.spec, name, shared, thread, value, slots)
+        return self._stored[name]
 
 
 def _plan(
     spec: Spec,
     tile: CTile,
     threads: ThreadMap,
+    operands: _Operands,
     modes: tuple[Mode, Mode] | None,
     align: int,
-    own: tuple[Mode, Mode],
     cost: int,
 ) -> Plan:
     """One variant; modes None takes operands of any two strides, an element at a time."""
-    walk = own if modes is None else modes
-    primary = modes == own and align == VECTOR_BYTES
-    slots = fragment_slots(spec.tiling.block[2])
-
-    def operand(name: OperandName, mode: int) -> Operand:
-        x: Mode = "m" if mode == 0 else "n"
-        shared = place_shared(spec, name, spec.tiling.block[mode])
-        global_mode: Literal["x", "k"] = "k" if walk[mode] == "k" else "x"
-        copy = plan_copy(spec, name, shared, threads.threads, global_mode, align, as_given=primary)
-        thread = threads.m if mode == 0 else threads.n
-        fragment = plan_fragment(spec, name, shared, thread, tile.value_mode[mode], slots)
-        dtype = getattr(spec.operands, name).dtype
-        return Operand(name, dtype, x, None if modes is None else walk[mode], shared, copy, fragment)
-
-    a, b = operand("a", 0), operand("b", 1)
+    a, b = operands.of("a", modes, align), operands.of("b", modes, align)
     dtype = spec.operands.c.dtype
     epilogue = plan_epilogue(tile, threads, align, dtype)
     outer, serpentine = spec.tiling.order.removeprefix("serpentine_"), spec.tiling.order.startswith("serpentine_")

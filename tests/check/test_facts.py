@@ -100,10 +100,13 @@ def test_the_most_registers_of_a_thread(threads: int, blocks: int, cap: int) -> 
 
 
 def test_registers_by_hand() -> None:
-    """128 x 128 over 128 threads is 16 x 8 values; two slots of 16 + 8; 128 threads stage 16 x 128 words of B."""
+    """128 x 128 over 128 threads is 16 x 8 values; two slots of 16 + 8; 128 threads stage 16 x 128 words of B.
+
+    Addresses: a word in shared memory and two in global memory, of A and B each.
+    """
     bounds = registers(primary(block=(128, 128, 16), values=("8", "4"), copy_b="{atom: ldg.sts}"), H200)
     assert (bounds.accumulators, bounds.fragments, bounds.staging) == (128, 48, 16)
-    assert bounds.minimum == 192 and bounds.cap == 255
+    assert bounds.addresses == 2 * (1 + 2) and bounds.minimum == 198 and bounds.cap == 255
 
 
 def test_resident_blocks_by_hand() -> None:

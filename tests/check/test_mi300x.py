@@ -34,7 +34,7 @@ def test_each_spec_is_told_of_wavefronts_and_of_code(path: Path) -> None:
     assert "layoutgen emits CUDA, and no code for AMD" in code.message
     assert "gfx942" in code.got and code.where == spec.where("arch")
     assert "mi300x has wavefronts of 64" in lanes.got and lanes.where == spec.where("tiling.lanes")
-    assert {each.rule for each in found.findings} <= {"arch", "wavefront", "min-blocks"}
+    assert {each.rule for each in found.findings} <= {"arch", "wavefront", "min-blocks", "k-depth"}
     # All the rest is judged all the same.
     assert found.plans and found.registers is not None and found.registers.cap > 255
     assert len(found.plans) == len(check(spec, DEVICES["h200"]).plans)
@@ -42,7 +42,7 @@ def test_each_spec_is_told_of_wavefronts_and_of_code(path: Path) -> None:
 
 def test_threads_are_judged() -> None:
     most = report(block=(128, 256, 8), warps="(4,8):(8,1)")
-    assert [each.rule for each in most.findings] == ["arch", "wavefront"]
+    assert [each.rule for each in most.findings] == ["arch", "k-depth", "wavefront"]
     more = report(block=(256, 256, 8), warps="(8,8):(8,1)")
     assert finding(more, "threads").allowed == "1024 threads"
 
@@ -61,7 +61,7 @@ def test_registers_are_judged() -> None:
     wide = {"block": (256, 128, 8), "values": ("8", "8")}
     assert "registers" in [each.rule for each in check(Draft(**wide).spec(), DEVICES["h200"]).findings]  # type: ignore[arg-type]
     on_amd = report(**wide)
-    assert [each.rule for each in on_amd.findings] == ["arch", "wavefront"]
+    assert [each.rule for each in on_amd.findings] == ["arch", "k-depth", "wavefront"]
     assert on_amd.registers is not None and 256 < on_amd.registers.minimum <= on_amd.registers.cap == 512
     assert "registers" in [each.rule for each in report(block=(512, 256, 8), values=("8", "8")).findings]
 
@@ -81,6 +81,6 @@ def test_what_ends_in_a_runs_on_that_architecture_alone() -> None:
     spec = Draft(arch="sm_90a").spec()
     h200 = DEVICES["h200"]
     assert check(spec, h200).legal
-    assert [each.rule for each in check(spec, replace(h200, arch="sm_90")).findings] == ["arch"]
-    assert [each.rule for each in check(spec, DEVICES["b200"]).findings] == ["arch"]
+    assert [each.rule for each in check(spec, replace(h200, arch="sm_90")).of("error")] == ["arch"]
+    assert [each.rule for each in check(spec, DEVICES["b200"]).of("error")] == ["arch"]
     assert check(Draft(arch="sm_90").spec(), replace(h200, arch="sm_120f")).legal

@@ -195,3 +195,21 @@ def test_on_a_gpu_it_runs_there_and_is_timed(empty_cache: Path, spec_file: Calla
     assert first.smoke.tflops is not None and first.smoke.torch_tflops is not None
     assert 0.05 < first.smoke.tflops / first.smoke.torch_tflops < 20
     assert report.build_spec(spec_file()).smoke == first.smoke
+
+
+def test_what_spills_is_told_with_an_edit_that_mends_it(
+    cli: Cli, no_gpu: None, empty_cache: Path, spec_file: Callable[..., Path]
+) -> None:
+    """62 live values of a thread in 64 registers, which only ptxas can say are too few."""
+    edit = ("shared: {stages: 2}", "shared: {stages: 2}\nschedule: {min_blocks: %d}")
+    path = spec_file("crowded", (edit[0], edit[1] % 8))
+    (entry,) = json.loads(cli("build", path, "--device", "h200", "--json").stdout)
+    assert entry["built"][0]["spill_bytes"] > 0 and entry["legal"]
+    (told,) = (each for each in entry["findings"] if each["rule"] == "spilled")
+    assert told["severity"] == "warning" and told["where"] == f"{path}:{len(path.read_text().splitlines())}"
+    assert str(entry["built"][0]["spill_bytes"]) in told["got"] and "leave 64 registers" in told["allowed"]
+    done = cli("build", path, "--device", "h200")
+    assert done.code == 0 and "warning [spilled]" in done.stdout and told["fix"] in done.stdout
+    blocks = int(told["fix"].removeprefix("write schedule.min_blocks: "))
+    mended = report.build_spec(spec_file("mended", (edit[0], edit[1] % blocks)), device=DEVICES["h200"])
+    assert mended.findings == () and mended.variants[0].spill_bytes == 0

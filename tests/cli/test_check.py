@@ -22,11 +22,12 @@ def test_every_spec_that_ships_is_legal_on_the_h200(cli: Cli) -> None:
     assert (done.code, done.stderr) == (0, "")
     for file in files:
         report = check(spec.load(file), DEVICES["h200"])
-        plan, bounds = report.plans[0], report.registers
-        assert bounds is not None
+        plan, bounds, found = report.plans[0], report.registers, report.facts
+        assert bounds is not None and found is not None
         assert done.row(file.stem) == [
             file.stem, "legal", str(32 * plan.tile.warps.size), str(bounds.minimum), "to", str(bounds.cap),
-            f"{plan.a.shared.bytes + plan.b.shared.bytes:,}", str(len(report.plans)),
+            f"{plan.a.shared.bytes + plan.b.shared.bytes:,}", str(found.conflicts), f"{found.ceiling:.1f}",
+            str(len(report.plans)),
         ]  # fmt: skip
     assert "error" not in done.stdout
 
@@ -44,6 +45,45 @@ def test_an_illegal_spec_shows_its_findings_with_their_places(cli: Cli, illegal:
     line = illegal.read_text().splitlines().index(next(x for x in illegal.read_text().splitlines() if "lanes" in x)) + 1
     assert str(finding) in done.stdout
     assert f"\n{illegal}:{line}: error [" in done.stdout
+
+
+POOR = ("[64, 64, 8]", "[64, 64, 7]")  # an odd number of k, for one
+
+
+def test_strict_lets_warnings_and_hints_fail(cli: Cli, spec_file: Callable[..., Path]) -> None:
+    poor = spec_file("poor", POOR)
+    assert cli("check", poor, "--device", "h200").code == 0
+    done = cli("check", poor, "--device", "h200", "--strict")
+    assert done.code == 1 and done.row("poor")[1] == "legal" and "warning [odd-k]" in done.stdout
+    fine = ("check", "warptile_128x128", "--device", "h200", "--strict")
+    assert cli(*fine).code == cli(*fine, "--shape", "4096").code == 0
+    assert cli(*fine, "--shape", "1023").code == 1
+
+
+def test_a_shape_brings_waves_traffic_and_hints(cli: Cli) -> None:
+    plain = cli("check", "warptile_128x128", "--device", "h200").stdout
+    done = cli("check", "warptile_128x128", "--device", "h200", "--shape", "300,300,300")
+    assert done.code == 0 and "300 x 300 x 300: 9 tiles" in done.stdout and "300" not in plain
+    assert "hint [overhang]" in done.stdout and "hint" not in plain
+    assert cli("check", "warptile_128x128", "--device", "h200", "--shape", "300").stdout == done.stdout
+    (entry,) = json.loads(cli("check", "warptile_128x128", "--device", "h200", "--shape", "300", "--json").stdout)
+    assert entry["facts"]["problem"]["tiles"] == 9 and entry["facts"]["problem"]["extents"] == [300, 300, 300]
+    assert {each["rule"] for each in entry["findings"]} == {"waves", "overhang"}
+
+
+@pytest.mark.parametrize("shape", ["", "0", "1,2", "1,2,3,4", "-1", "1.5", "a", "10000000", "8192x8192x8192"])
+def test_what_is_no_shape_is_refused(cli: Cli, shape: str) -> None:
+    done = cli("check", "warptile_128x128", "--shape", shape)
+    assert done.code == 2 and "--shape" in done.stderr and "M,N,K" in done.stderr
+
+
+def test_what_a_tiling_costs_is_shown(cli: Cli) -> None:
+    """The copies and loads of warptile_128x128 by hand: 16 words of A a thread, 4 pieces of B; 16 k of 2 + 4 loads."""
+    done = cli("check", "warptile_128x128", "--device", "h200")
+    assert done.row("copy_a")[1:] == ["cp.async", "4", "B", "64", "a", "k-tile", "1", "1", "4", "4"]
+    assert done.row("copy_b")[1:] == ["cp.async", "16", "B", "16", "a", "k-tile", "4", "4", "16", "16"]
+    assert done.row("fragment_a")[1:8] == ["ld.shared", "16", "B", str(4 * 16 * 2), "a", "k-tile", "2"]
+    assert done.row("write_d")[1:7] == ["st.global", "16", "B", str(4 * 128 // 4), "a", "block"]
 
 
 def test_warnings_are_shown_and_are_legal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

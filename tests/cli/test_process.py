@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutgen import cli as cli_module
 from layoutgen import report
+from layoutgen.cli import common as cli_module
 from tests.cli.conftest import ROOT, Outcome
 
 Process = Callable[..., subprocess.CompletedProcess[str]]
@@ -132,12 +132,12 @@ def test_tables_fit_a_terminal_of_80_columns() -> None:
 def test_progress_shows_on_a_terminal_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with cli_module._progress() as tell:
+    with cli_module.progress_line() as tell:
         tell("compiling")
     assert capsys.readouterr() == ("", "")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with cli_module._progress() as tell:
+    with cli_module.progress_line() as tell:
         tell("compiling")
     out, err = capsys.readouterr()
     assert out == ""

@@ -8,7 +8,7 @@ import pytest
 
 from layoutgen import build, run, sim
 from layoutgen.emit import emit
-from layoutgen.facts import Loop, access_facts, facts, static_accesses
+from layoutgen.facts import Loop, access_facts, facts, registers, static_accesses
 from layoutgen.facts.traffic import block_sites
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan
@@ -76,9 +76,13 @@ def test_the_main_loop_multiplies_one_k_tile(each: Plan) -> None:
 
 
 @pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
-def test_primary_variants_do_not_spill(each: Plan) -> None:
+def test_registers_are_within_their_bounds_and_primary_variants_do_not_spill(each: Plan) -> None:
     source = emit(each)
     resources = build.build(source.text, source.launch.kernel, ARCH).resources
-    if each.cost == 0:
-        assert (resources.spill_stores, resources.spill_loads) == (0, 0)
+    bounds = registers(each, DEVICES["h200"])
+    spills = resources.spill_stores + resources.spill_loads
+    assert spills == 0 or each.cost > 0
+    assert resources.registers <= bounds.cap
+    if not spills:
+        assert bounds.minimum <= resources.registers
     assert resources.registers * each.threads.threads * each.schedule.min_blocks <= 65536

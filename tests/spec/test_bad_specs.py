@@ -1,4 +1,4 @@
-"""Each file in tests/bad is refused when it is read, with exactly the message in the .expected beside it."""
+"""Each file in tests/bad/load is refused when it is read, with exactly the message in the .expected beside it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from layoutgen.errors import SpecError
 from layoutgen.spec import load
 
 ROOT = Path(__file__).resolve().parents[2]
-BAD = sorted(path.relative_to(ROOT) for path in (ROOT / "tests/bad").glob("*.yaml"))
+BAD = sorted(path.relative_to(ROOT) for path in (ROOT / "tests/bad/load").glob("*.yaml"))
 
 
 def test_there_are_bad_specs_and_each_expectation_has_one() -> None:
     assert len(BAD) >= 25
-    assert {path.stem for path in BAD} == {path.stem for path in (ROOT / "tests/bad").glob("*.expected")}
+    assert {path.stem for path in BAD} == {path.stem for path in (ROOT / "tests/bad/load").glob("*.expected")}
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""What loading refuses beyond tests/bad: missing files, bombs, several errors at once, and any noise at all."""
+"""What loading refuses beyond tests/bad/load: missing files, bombs, several errors at once, and any noise at all."""
 
 from __future__ import annotations
 

@@ -1,0 +1,164 @@
+"""What is legal, but poor: each rule fires where it should and says the figures that are worked out here by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutgen.check import Finding, Report, check
+from layoutgen.hw.devices import DEVICES
+from tests.plan.drafts import Draft
+
+LARGE = {"block": (128, 64, 8), "values": ("8", "4")}  # 128 threads of 8 x 8 values: nothing is to be said
+
+
+def report(device: str = "h200", shape: tuple[int, int, int] | None = None, **fields: object) -> Report:
+    return check(Draft(**{**LARGE, **fields}).spec(), DEVICES[device], shape)  # type: ignore[arg-type]
+
+
+def only(found: Report, rule: str, about: str = "") -> Finding:
+    (finding,) = (each for each in found.findings if each.rule == rule and about in each.message)
+    return finding
+
+
+def line(found: Report, rule: str, text: str, **fields: object) -> bool:
+    """Whether a finding stands at the line of the draft that starts with a key."""
+    lines = Draft(**{**LARGE, **fields}).text().splitlines()  # type: ignore[arg-type]
+    return all(lines[(each.where.line or 0) - 1].startswith(text) for each in found.findings if each.rule == rule)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, []),
+        ({"shared_a": "(128,8):(1,132)"}, []),
+        # Rows of 130 words: loads of two words, and four m by eight k of a copy meet in a bank: 2 apart in k, 1 in m.
+        ({"shared_a": "(128,8):(1,130)"}, ["shared-bound", "narrow-loads", "bank-conflicts", "bank-conflicts"]),
+        ({"values": ("2", "4"), "shared_a": "(128,8):(1,130)"}, ["bank-conflicts"]),  # runs of two want no more
+        ({"copy_a": "{atom: ldg.sts, values: [1, 4]}"}, []),  # four words are loaded at once, and stored one by one
+        # Loaded one by one, and four are stored at once: what a load of the warp takes of a sector is one word of four.
+        ({"copy_a": "{atom: ldg.sts, values: [4, 4]}"}, ["uncoalesced"]),
+        # A run of m, across A's contiguous mode: four m apart and eight k, 132 words apart, meet in eight banks.
+        ({"copy_a": "{atom: cp.async, values: [4, 1]}"}, ["bank-conflicts"]),
+        ({"copy_b": "{atom: cp.async, threads: (16,8):(1,16), values: <4:16, 1>}"}, []),
+        ({"copy_b": "{atom: ldg.sts, threads: (16,8):(1,16), values: [4, 1]}"}, []),
+        ({"block": (128, 64, 1)}, ["odd-k", "uncoalesced"]),
+        ({"block": (128, 64, 2)}, ["bank-conflicts", "uncoalesced"]),  # 8 bytes of each row of A, of a sector's 32
+        ({"block": (128, 64, 12)}, ["bank-conflicts", "uncoalesced"]),  # six k at a time: 24 bytes, not on 32
+        ({"block": (128, 64, 16)}, []),
+        ({"block": (64, 64, 8), "values": ("4", "4"), "min_blocks": 8}, ["shared-bound", "spills"]),
+        ({"min_blocks": 4}, []),
+    ],
+)  # fmt: skip
+def test_advice(fields: dict[str, object], expected: list[str]) -> None:
+    found = report(**fields)
+    assert found.legal and [finding.rule for finding in found.findings] == expected
+
+
+def test_lanes_that_write_one_bank() -> None:
+    """Rows of A of 128 words: lanes are 8 k by 4 m, and all eight k of an m lie in its bank."""
+    fields = {"shared_a": "(128,8):(1,128)"}
+    finding = only(found := report(**fields), "bank-conflicts")
+    assert finding.got == "8 wavefronts for each 4-byte access of copy_a"
+    assert finding.allowed == "1, without conflicts" and line(found, "bank-conflicts", "  a: (128", **fields)
+    assert finding.fix == "write shared.a: (128,8):(1,132)"
+    # 4 warps x 8 copies of 7 too many = 224 clocks, of 512 of FFMAs: one too many in 2 of 32 copies would not be told.
+    assert found.facts is not None and found.facts.conflicts == 224
+
+
+def test_lanes_that_read_one_bank() -> None:
+    """32 lanes in m read 16 bytes, 32 bytes apart: the 8 lanes of a phase meet two and two in 4 of 8 places."""
+    fields = {
+        "block": (256, 32, 8), "warps": "(1,4):(4,1)", "lanes": "(32,1):(1,32)", "values": ("8", "8"),
+    }  # fmt: skip
+    finding = only(found := report(**fields), "bank-conflicts")
+    assert finding.got == "8 wavefronts for each 16-byte access of fragment_a" and finding.allowed.startswith("4,")
+    assert line(found, "bank-conflicts", "  values:", **fields)
+    assert finding.fix == "write tiling.values: <(4,2):(1,128), 8>"
+    assert "bank-conflicts" not in [
+        each.rule for each in report(**{**fields, "values": ("(4,2):(1,128)", "8")}).findings
+    ]
+
+
+def test_few_conflicts_are_not_worth_a_word() -> None:
+    """12 x 2 threads copy B's 48 x 8 in 16-byte pieces: 3 phases take 4 wavefronts, in 4 of 384 clocks."""
+    fields = {"block": (128, 48, 8), "warps": "1:0", "values": ("8", "2")}
+    found = report(**fields)
+    assert found.facts is not None and found.facts.conflicts == 4 and found.facts.bound.fma == 384
+    assert "bank-conflicts" not in [each.rule for each in found.findings]
+
+
+def test_rows_of_half_a_sector() -> None:
+    """A warp copies four k of eight rows of A: 16 of 32 bytes of eight sectors, where four would do."""
+    fields = {"block": (128, 64, 4)}
+    finding = only(found := report(**fields), "uncoalesced")
+    assert (finding.got, finding.allowed) == ("8 sectors for each 4-byte access of copy_a", "4, without a gap")
+    assert line(found, "uncoalesced", "  block:", **fields) and finding.fix == "write tiling.block: [128, 64, 8]"
+
+
+def test_d_is_written_in_halves_of_sectors() -> None:
+    """Eight n of a thread, in two accesses: 4 lanes x 16 bytes lie 32 bytes apart in each of 8 rows."""
+    fields = {"block": (128, 128, 8), "values": ("8", "8")}
+    finding = only(found := report(**fields), "uncoalesced")
+    assert (finding.got, finding.allowed) == ("32 sectors for each 16-byte access of write_d", "16, without a gap")
+    assert line(found, "uncoalesced", "  lanes:", **fields) and finding.fix == "write tiling.values: [8, 4]"
+
+
+def test_too_few_values_for_their_loads() -> None:
+    """64 x 64 x 8 by 4 warps of 4 x 8 values a thread.
+
+    Each k, a warp loads A once and B twice: A's 8 lanes in m read 16 bytes each, every 4 lanes the same, in 2
+    wavefronts; B's 4 lanes in n, one address per quad of lanes, in 2 a load: in all 8 k x 4 warps x (2 + 2 x 2) = 192.
+    """
+    found = report(block=(64, 64, 8), values=("4", "4"))
+    assert found.facts is not None
+    reads = {each.name: each.wavefronts for each in found.facts.accesses}
+    copies = reads["copy_a"] + reads["copy_b"]  # 4 warps x 4 words = 16, and 4 warps of 512 bytes = 16
+    assert copies == 32
+    clocks = reads["fragment_a"] + reads["fragment_b"] + copies
+    ffma = 64 * 64 * 8 // 128
+    finding = only(found, "shared-bound")
+    assert finding.got == f"{clocks} clocks of wavefronts for {ffma} of FFMAs"
+    others = 8 * 4 * 3 + 4 * 4 + 4 * 1  # loads of A and B, copies of A and B
+    assert finding.allowed == f"at most {ffma + others // 4}"
+    assert line(found, "shared-bound", "  values:", block=(64, 64, 8), values=("4", "4"))
+    assert finding.fix == "write tiling.block: [128, 64, 8]"
+
+
+def test_schedulers_without_a_warp() -> None:
+    """64 and 32 by 128 words in two stages: rows of 68 and 36, 106 of an SM's 228 KB: two blocks."""
+    fields = {"block": (64, 32, 128), "warps": "1:0"}
+    finding = only(found := report(**fields), "idle-schedulers")
+    assert found.facts is not None and found.facts.shared.bytes == 2 * 4 * (68 * 127 + 64 + 36 * 127 + 32)
+    assert finding.got == "2 resident warps, limited by shared memory" and finding.allowed == "4 on h200"
+    assert finding.fix == "write tiling.block: [64, 32, 64]" and line(found, "idle-schedulers", "  block:", **fields)
+    assert "idle-schedulers" not in [each.rule for each in report(**{**fields, "block": (64, 32, 64)}).findings]
+
+
+def test_a_short_k_tile_for_mfmas() -> None:
+    finding = only(report("mi300x"), "k-depth")
+    assert finding.severity == "warning" and finding.got == "BLK_K = 8"
+    assert finding.fix == "write tiling.block: [128, 64, 32]"
+    assert "k-depth" not in [each.rule for each in report("mi300x", block=(128, 64, 32)).findings]
+    assert "k-depth" not in [each.rule for each in report().findings]
+
+
+def test_an_amd_device_is_told_nothing_that_was_measured_on_nvidia_s() -> None:
+    fields = {"block": (128, 64, 32), "shared_a": "(128,32):(1,128)"}
+    assert "bank-conflicts" in [each.rule for each in report(**fields).findings]
+    assert {each.rule for each in report("mi300x", **fields).findings} == {"arch", "wavefront"}
+
+
+def test_a_copy_that_no_edit_mends_is_told_so_in_words() -> None:
+    """All of A's rows in one bank, and a BLK_K that no list of ours knows: there is no edit, and none is claimed."""
+    fields = {"block": (128, 64, 8), "shared_b": "(64,8):(12,1)", "shared_a": "(128,8):(8,1)"}
+    for finding in report(**fields).findings:
+        assert not finding.fix.startswith("write ") or finding.fix.startswith(("write shared.", "write tiling."))
+    bound = only(report(**fields), "shared-bound")
+    assert bound.fix == "give a thread more values, in both modes alike, for a load to feed more FFMAs"
+
+
+def test_fixes_can_be_left_out() -> None:
+    spec = Draft(**{**LARGE, "shared_a": "(128,8):(1,128)"}).spec()  # type: ignore[arg-type]
+    quick, slow = (check(spec, DEVICES["h200"], mend=mend) for mend in (False, True))
+    assert [each.rule for each in quick.findings] == [each.rule for each in slow.findings]
+    assert not any(each.fix.startswith("write") for each in quick.findings)
