@@ -1,7 +1,7 @@
 // salykov_128x128x8, variant am_bn_4B: D = alpha * A * B + beta * C in f32.
 // Salykov's 128x128x8 kernel, loading through registers, with A's rows padded
 //
-// Block: tile 128x128x8, 256 threads, 2 stages, 16608 bytes of shared memory.
+// Block: tile 128x128x8, 256 threads, 2 stages, 16640 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 4-byte boundaries
 //   B (n,k) contiguous in n, rows on 4-byte boundaries
@@ -47,16 +47,16 @@ using ValueM = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // value -> m: (4,2):(1,16
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory --------------
-using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1052>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1052)
-constexpr int kSmemA = 2104;   // floats, all stages
+using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1056)
+constexpr int kSmemA = 2112;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_0,_4,_0>,Stride<_0,_32>>>;   // thread -> float: ((2,4,4),(2,4)):((0,4,0),(0,32))
-using FragmentA = Layout<Shape<_2,_8,_2>,Stride<_4,Int<33>,Int<263>>>;   // (vector, k, stage) -> float4: (2,8,2):(4,33,263)
+using FragmentA = Layout<Shape<_2,_8,_2>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (2,8,2):(4,33,264)
 using CopyAThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> m: (128,2):(1,0)
 using CopyAThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
 using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
 using CopyAElementK = Layout<_4,_2>;   // j -> k: 4:2
 using CopyAThread = Layout<Shape<_128,_2>,Stride<_1,Int<132>>>;   // thread -> float: (128,2):(1,132)
-using CopyA = Layout<Shape<_1,_4,_2>,Stride<_0,Int<264>,Int<1052>>>;   // (i, j, stage) -> float: (1,4,2):(0,264,1052)
+using CopyA = Layout<Shape<_1,_4,_2>,Stride<_0,Int<264>,Int<1056>>>;   // (i, j, stage) -> float: (1,4,2):(0,264,1056)
 
 using SmemB = Layout<Shape<_128,_8,_2>,Stride<_1,_128,_1024>>;   // (n, k, stage) -> float: (128,8,2):(1,128,1024)
 constexpr int kSmemB = 2048;   // floats, all stages

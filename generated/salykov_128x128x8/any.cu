@@ -1,7 +1,7 @@
 // salykov_128x128x8, variant any: D = alpha * A * B + beta * C in f32.
 // Salykov's 128x128x8 kernel, loading through registers, with A's rows padded
 //
-// Block: tile 128x128x8, 256 threads, 2 stages, 16608 bytes of shared memory.
+// Block: tile 128x128x8, 256 threads, 2 stages, 16640 bytes of shared memory.
 // Takes:
 //   A (m,k) of any strides
 //   B (n,k) of any strides
@@ -47,16 +47,16 @@ using ValueM = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // value -> m: (4,2):(1,16
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory --------------
-using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1052>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1052)
-constexpr int kSmemA = 2104;   // floats, all stages
+using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1056)
+constexpr int kSmemA = 2112;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_0,_4,_0>,Stride<_0,_32>>>;   // thread -> float: ((2,4,4),(2,4)):((0,4,0),(0,32))
-using FragmentA = Layout<Shape<_2,_8,_2>,Stride<_4,Int<33>,Int<263>>>;   // (vector, k, stage) -> float4: (2,8,2):(4,33,263)
+using FragmentA = Layout<Shape<_2,_8,_2>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (2,8,2):(4,33,264)
 using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> m: (8,32):(0,1)
 using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
 using CopyAElementX = Layout<_4,_32>;   // i -> m: 4:32
 using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
 using CopyAThread = Layout<Shape<_8,_32>,Stride<Int<132>,_1>>;   // thread -> float: (8,32):(132,1)
-using CopyA = Layout<Shape<_4,_1,_2>,Stride<_32,_0,Int<1052>>>;   // (i, j, stage) -> float: (4,1,2):(32,0,1052)
+using CopyA = Layout<Shape<_4,_1,_2>,Stride<_32,_0,Int<1056>>>;   // (i, j, stage) -> float: (4,1,2):(32,0,1056)
 
 using SmemB = Layout<Shape<_128,_8,_2>,Stride<_1,_128,_1024>>;   // (n, k, stage) -> float: (128,8,2):(1,128,1024)
 constexpr int kSmemB = 2048;   // floats, all stages

@@ -1,7 +1,7 @@
 // salykov_128x256x8, variant am_bn_16B: D = alpha * A * B + beta * C in f32.
 // Salykov's 128x256x8 kernel, cp.async one word at a time, with A's rows padded
 //
-// Block: tile 128x256x8, 256 threads, 2 stages, 24800 bytes of shared memory.
+// Block: tile 128x256x8, 256 threads, 2 stages, 24832 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 16-byte boundaries
 //   B (n,k) contiguous in n, rows on 16-byte boundaries
@@ -37,16 +37,16 @@ using ValueM = Layout<Shape<_4,_4>,Stride<_1,_16>>;   // value -> m: (4,4):(1,16
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory --------------
-using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1052>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1052)
-constexpr int kSmemA = 2104;   // floats, all stages
+using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1056)
+constexpr int kSmemA = 2112;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_0,_4,_0>,Stride<_0,_64>>>;   // thread -> float: ((2,4,4),(4,2)):((0,4,0),(0,64))
-using FragmentA = Layout<Shape<_4,_8,_2>,Stride<_4,Int<33>,Int<263>>>;   // (vector, k, stage) -> float4: (4,8,2):(4,33,263)
+using FragmentA = Layout<Shape<_4,_8,_2>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (4,8,2):(4,33,264)
 using CopyAThreadX = Layout<Shape<_32,_8>,Stride<_4,_0>>;   // thread -> m: (32,8):(4,0)
 using CopyAThreadK = Layout<Shape<_32,_8>,Stride<_0,_1>>;   // thread -> k: (32,8):(0,1)
 using CopyAElementX = Layout<_4,_1>;   // i -> m: 4:1
 using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
 using CopyAThread = Layout<Shape<_32,_8>,Stride<_4,Int<132>>>;   // thread -> float: (32,8):(4,132)
-using CopyA = Layout<Shape<_1,_1,_2>,Stride<_0,_0,Int<263>>>;   // (i, j, stage) -> float4: (1,1,2):(0,0,263)
+using CopyA = Layout<Shape<_1,_1,_2>,Stride<_0,_0,Int<264>>>;   // (i, j, stage) -> float4: (1,1,2):(0,0,264)
 
 using SmemB = Layout<Shape<_256,_8,_2>,Stride<_1,_256,_2048>>;   // (n, k, stage) -> float: (256,8,2):(1,256,2048)
 constexpr int kSmemB = 4096;   // floats, all stages

@@ -1,7 +1,7 @@
 // warptile_128x128, variant any: D = alpha * A * B + beta * C in f32.
 // Boehm's warp tiling with cp.async, two stages and padded shared memory
 //
-// Block: tile 128x128x16, 128 threads, 2 stages, 33728 bytes of shared memory.
+// Block: tile 128x128x16, 128 threads, 2 stages, 34240 bytes of shared memory.
 // Takes:
 //   A (m,k) of any strides
 //   B (n,k) of any strides
@@ -37,27 +37,27 @@ using ValueM = Layout<_8,_1>;   // value -> m: 8:1
 using ValueN = Layout<Shape<_4,_4>,Stride<_1,_16>>;   // value -> n: (4,4):(1,16)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory --------------
-using SmemA = Layout<Shape<_128,_16,_2>,Stride<_1,Int<132>,Int<2108>>>;   // (m, k, stage) -> float: (128,16,2):(1,132,2108)
-constexpr int kSmemA = 4216;   // floats, all stages
+using SmemA = Layout<Shape<_128,_16,_2>,Stride<_1,Int<132>,Int<2112>>>;   // (m, k, stage) -> float: (128,16,2):(1,132,2112)
+constexpr int kSmemA = 4224;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_4,_8>,Shape<_2,_2>>,Stride<Stride<_0,_8>,Stride<_0,_64>>>;   // thread -> float: ((4,8),(2,2)):((0,8),(0,64))
-using FragmentA = Layout<Shape<_2,_16,_2>,Stride<_1,Int<33>,Int<527>>>;   // (vector, k, stage) -> float4: (2,16,2):(1,33,527)
+using FragmentA = Layout<Shape<_2,_16,_2>,Stride<_1,Int<33>,Int<528>>>;   // (vector, k, stage) -> float4: (2,16,2):(1,33,528)
 using CopyAThreadX = Layout<Shape<_8,_16>,Stride<_0,_1>>;   // thread -> m: (8,16):(0,1)
 using CopyAThreadK = Layout<Shape<_8,_16>,Stride<_1,_0>>;   // thread -> k: (8,16):(1,0)
 using CopyAElementX = Layout<_8,_16>;   // i -> m: 8:16
 using CopyAElementK = Layout<_2,_8>;   // j -> k: 2:8
 using CopyAThread = Layout<Shape<_8,_16>,Stride<Int<132>,_1>>;   // thread -> float: (8,16):(132,1)
-using CopyA = Layout<Shape<_8,_2,_2>,Stride<_16,Int<1056>,Int<2108>>>;   // (i, j, stage) -> float: (8,2,2):(16,1056,2108)
+using CopyA = Layout<Shape<_8,_2,_2>,Stride<_16,Int<1056>,Int<2112>>>;   // (i, j, stage) -> float: (8,2,2):(16,1056,2112)
 
-using SmemB = Layout<Shape<_128,_16,_2>,Stride<_1,Int<132>,Int<2108>>>;   // (n, k, stage) -> float: (128,16,2):(1,132,2108)
-constexpr int kSmemB = 4216;   // floats, all stages
+using SmemB = Layout<Shape<_128,_16,_2>,Stride<_1,_136,Int<2168>>>;   // (n, k, stage) -> float: (128,16,2):(1,136,2168)
+constexpr int kSmemB = 4336;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_4,_8>,Shape<_2,_2>>,Stride<Stride<_4,_0>,Stride<_64,_0>>>;   // thread -> float: ((4,8),(2,2)):((4,0),(64,0))
-using FragmentB = Layout<Shape<_4,_16,_2>,Stride<_4,Int<33>,Int<527>>>;   // (vector, k, stage) -> float4: (4,16,2):(4,33,527)
+using FragmentB = Layout<Shape<_4,_16,_2>,Stride<_4,Int<34>,Int<542>>>;   // (vector, k, stage) -> float4: (4,16,2):(4,34,542)
 using CopyBThreadX = Layout<_128,_1>;   // thread -> n: 128:1
 using CopyBThreadK = Layout<_128,_0>;   // thread -> k: 128:0
 using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
 using CopyBElementK = Layout<_16,_1>;   // j -> k: 16:1
 using CopyBThread = Layout<_128,_1>;   // thread -> float: 128:1
-using CopyB = Layout<Shape<_1,_16,_2>,Stride<_0,Int<132>,Int<2108>>>;   // (i, j, stage) -> float: (1,16,2):(0,132,2108)
+using CopyB = Layout<Shape<_1,_16,_2>,Stride<_0,_136,Int<2168>>>;   // (i, j, stage) -> float: (1,16,2):(0,136,2168)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 128 && size(ThreadN{}) == 128);

@@ -131,7 +131,8 @@ def _below(number: int, least: int) -> range:
 def _storages(operand: Operand) -> Iterator[Edit]:
     """The planner's own layout, then others that are contiguous in x."""
     x, k = operand.shared.layout[0].size, operand.shared.layout[1].size
-    dense = default_shared(x, k).stride[1] - PADS[0]  # type: ignore[index, operator]
+    yield Edit(f"shared.{operand.name}", default_shared(x, k, operand.contiguous))
+    dense = -(-x // PADS[0]) * PADS[0]
     for pad in PADS:
         yield Edit(f"shared.{operand.name}", Layout((x, k), (1, dense + pad)))
 

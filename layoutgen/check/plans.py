@@ -45,10 +45,10 @@ def storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
             yield error(
                 spec, "shared-overlap", f"shared.{operand.name}",
                 f"each ({operand.x},k) of {operand.name.upper()}'s k-tile has its own word of a stage",
-                f"{first} and {second} share one", "offsets without repetition", write_default_of(operand),
+                f"{first} and {second} share one", "offsets without repetition", write_default_of(spec, operand),
             )  # fmt: skip
     widest = max(primary.operands, key=_excess)
-    key, fix = f"shared.{widest.name}", write_default_of(widest)
+    key, fix = f"shared.{widest.name}", write_default_of(spec, widest)
     if _excess(widest) <= 0:
         key, fix = "tiling.block", "use a smaller block tile"
     yield from fits_block(spec, device, primary.shared_bytes // primary.stages, key, fix)
@@ -57,13 +57,12 @@ def storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
 def _excess(operand: Operand) -> int:
     """Words of a stage beyond those of the planner's own layout."""
     one = operand.shared.layout[:2]
-    return one.cosize - default_shared(one[0].size, one[1].size).cosize
+    return one.cosize - default_shared(one[0].size, one[1].size, operand.contiguous).cosize
 
 
-def write_default_of(operand: Operand) -> str:
+def write_default_of(spec: Spec, operand: Operand) -> str:
     """The edit that gives an operand the planner's own shared layout."""
-    x, k, _ = operand.shared.layout
-    return write_default(operand.name, x.size, k.size)
+    return write_default(spec, operand.name, operand.shared.layout[0].size)
 
 
 def residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> Iterator[Finding]:

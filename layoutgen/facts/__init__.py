@@ -34,7 +34,8 @@ from layoutgen.facts.performance import (
 )
 from layoutgen.facts.resources import Occupancy, Registers, occupancy, register_cap, registers, resident_blocks
 from layoutgen.facts.summary import Facts, ProblemFacts, facts
-from layoutgen.facts.traffic import SECTOR_BYTES, Traffic, launch_traffic
+from layoutgen.facts.traffic import Traffic, launch_traffic
+from layoutgen.plan.storage import SECTOR_BYTES
 
 __all__ = [
     "BANKS", "BANK_BYTES", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage",

@@ -33,8 +33,8 @@ class AccessFacts:
         opcode: PTX's instruction and space. bytes: what one thread moves at once.
         per: "k-tile", or "block" for the epilogue.
         instructions: of one thread. requests: of all warps.
-        wavefronts: passes of shared memory; conflict_free: what they would be if no two words shared a bank. The
-            wavefronts of cp.async are an estimate.
+        wavefronts: passes of shared memory, those of cp.async an estimate; conflict_free: what they would be if no two
+            words shared a bank of shared memory.
         sectors: 32-byte pieces of global memory that are moved; ideal_sectors: the fewest that hold what is asked for.
     """
 

@@ -18,7 +18,7 @@ from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, conflict_fr
 from layoutgen.facts.ownership import first_word
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
-from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, View
 
@@ -27,7 +27,6 @@ FAR = np.int64(1) << 60  # beyond every address
 SHARED_PIECES = 1 << 20  # more than a block's shared memory has 32-byte pieces
 Opcode = Literal["ld.shared", "st.shared", "cp.async", "ld.global", "st.global"]
 Lanes = NDArray[np.bool_]
-SECTOR_BYTES = 32  # CUDA best practices guide, "Coalesced Access to Global Memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +294,17 @@ def _of_pattern(model: Callable[[list[int | None], int, AccessKind], int], patte
 
 
 def conflict_free_wavefronts(sites: Sites) -> int:
-    """The wavefronts of the same accesses if no two words that one asks for shared a bank."""
+    """The wavefronts of the same accesses if no two words that one asks for shared a bank of shared memory."""
     if sites.shared is None:
         return 0
-    every = patterns(sites, by_warp(sites.active, False))
-    return sum(times * _of_pattern(conflict_free, pattern, sites) for pattern, times in every)
+    active = by_warp(sites.active, False)
+    every = list(patterns(sites, active))
+    free = sum(times * _of_pattern(conflict_free, pattern, sites) for pattern, times in every)
+    if sites.opcode != "cp.async":
+        return free
+    # What its source costs stays; what its destination adds to its phases goes.
+    served = sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in every)
+    return max(free, _wavefronts(sites, active) - (served - free))
 
 
 def ideal_sectors(sites: Sites) -> int:

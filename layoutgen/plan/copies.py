@@ -111,7 +111,7 @@ def plan_copy(
     storage_x, storage_k, stage = shared.layout
     rule = f"an address in shared.{operand} must be the thread's base plus a step of its copy"
     got = f"{shared.layout[:2]}, between whose modes a thread's elements carry"
-    with composing(rule, spec.where(f"shared.{operand}"), got, write_default(operand, extent, block_k)):
+    with composing(rule, spec.where(f"shared.{operand}"), got, write_default(spec, operand, extent)):
         base_x, step_x = composition(storage_x, make_layout(at_x, element_x))
         base_k, step_k = composition(storage_k, make_layout(at_k, element_k))
     inverse = right_inverse(layout)

@@ -8,43 +8,49 @@ from typing import Literal
 
 from layoutgen.algebra import Layout, coalesce, composition, make_layout, max_vector, upcast
 from layoutgen.errors import PlanError
-from layoutgen.plan.model import Access, Fragment, Shared
+from layoutgen.plan.model import Access, Fragment, Mode, Shared
 from layoutgen.plan.tile import composing
 from layoutgen.spec import Spec
 
 ITEMSIZE = {"f32": 4}
 VECTOR_BYTES = 16  # the widest shared or global access of one thread (PTX ISA: ld/st .v4.b32, cp.async 16)
-PAD = 4  # words between the rows of a default layout: a transposing copy writes eight k of four x without conflict
+SECTOR_BYTES = 32  # of global memory; copies that bypass L1 keep them whole (CUDA best practices guide)
+# Words between the rows of a default layout. Where a copy transposes, it writes eight k of four x without conflict.
+# Where it doesn't, each row starts on a sector, and the variants that do transpose meet only two to a bank.
+PAD = {"transposed": 4, "straight": 8}
 
 
-def default_shared(extent: int, block_k: int) -> Layout:
-    """(x, k) -> word: x-contiguous, each k starts on a 16-byte boundary and is followed by PAD words."""
-    return Layout((extent, block_k), (1, -(-extent // PAD) * PAD + PAD))
+def default_shared(extent: int, block_k: int, contiguous: Mode | None) -> Layout:
+    """(x, k) -> word: x-contiguous, for an operand whose global mode is `contiguous`; PAD words between rows."""
+    pad = PAD["transposed" if contiguous == "k" else "straight"]
+    return Layout((extent, block_k), (1, -(-extent // pad) * pad + pad))
 
 
-def write_default(operand: str, extent: int, block_k: int) -> str:
+def write_default(spec: Spec, operand: Literal["a", "b"], extent: int) -> str:
     """The edit that mends any shared layout."""
-    return f"write shared.{operand}: {default_shared(extent, block_k)}"
+    contiguous = getattr(spec.operands, operand).contiguous
+    return f"write shared.{operand}: {default_shared(extent, spec.tiling.block[2], contiguous)}"
 
 
 def place_shared(spec: Spec, operand: Literal["a", "b"], extent: int) -> Shared:
-    """(x, k) of the spec -> (x, k, stage), each stage starting on a 16-byte boundary.
+    """(x, k) of the spec -> (x, k, stage), each stage starting on a 32-byte boundary.
 
     Raises PlanError where the spec's layout is not one of the operand's (BLK_X, BLK_K) tile.
     """
     block_k = spec.tiling.block[2]
     given = getattr(spec.shared, operand)
-    one = default_shared(extent, block_k) if given is None else given
+    contiguous = getattr(spec.operands, operand).contiguous
+    one = default_shared(extent, block_k, contiguous) if given is None else given
     if (one[0].size, one[1].size) != (extent, block_k):
         raise PlanError(
             f"shared.{operand} must be a layout of the ({'m' if operand == 'a' else 'n'}, k) tile",
             got=f"{one}, of ({one[0].size}, {one[1].size}) elements",
             allowed=f"({extent}, {block_k}) elements",
-            fix=write_default(operand, extent, block_k),
+            fix=write_default(spec, operand, extent),
             where=spec.where(f"shared.{operand}"),
         )
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
-    unit = VECTOR_BYTES // itemsize
+    unit = SECTOR_BYTES // itemsize
     stage = -(-one.cosize // unit) * unit
     layout = make_layout(one[0], one[1], Layout(spec.shared.stages, stage))
     return Shared(layout, stage, stage * spec.shared.stages * itemsize)
@@ -81,7 +87,7 @@ def plan_fragment(
     storage_x, storage_k, stage = shared.layout
     rule = f"an address in shared.{operand} must be the thread's base plus a step of its values"
     got = f"{shared.layout[:2]}, between whose modes a thread's values carry"
-    fix = write_default(operand, storage_x.size, storage_k.size)
+    fix = write_default(spec, operand, storage_x.size)
     with composing(rule, spec.where(f"shared.{operand}"), got, fix):
         base, pieces = composition(storage_x, make_layout(thread, value))
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]

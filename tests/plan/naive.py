@@ -110,10 +110,11 @@ def words(draft: Draft, operand: str) -> Ints:
     extent, block_k = draft.block["ab".index(operand)], draft.block[2]
     given = {"a": draft.shared_a, "b": draft.shared_b}[operand]
     if given is None:
-        row = -(-extent // 4) * 4 + 4
+        unit = 4 if draft.contiguous["ab".index(operand)] == "k" else 8
+        row = -(-extent // unit) * unit + unit
         one = np.array([[x + k * row for k in range(block_k)] for x in range(extent)])
     else:
         of_x, of_k = two_modes(given)
         one = np.array([[x + k for k in of_k] for x in of_x])
-    stage = -(-(int(one.max()) + 1) // 4) * 4
+    stage = -(-(int(one.max()) + 1) // 8) * 8
     return one[:, :, None] + stage * np.arange(draft.stages)[None, None, :]
