@@ -22,13 +22,15 @@ def primary(name: str) -> Plan:
 
 
 def test_banks_count_through_the_blocks_shared_memory() -> None:
-    """A: 2 stages of 16 rows of 132 words less the last row's padding, 2108; so B starts at word 4216, in bank 24."""
+    """A: 2 stages of 16 rows of 132 words less the last row's padding, 2108, each ending on 32 bytes: 2112; so B starts
+    at word 4224, in bank 0.
+    """
     each = primary("warptile_128x128")
-    assert (first_word(each, each.a), first_word(each, each.b)) == (0, 2 * (15 * 132 + 128))
-    assert shared_words(each.b.shared, 1)[77, 3] == 77 + 3 * 132 + 2108
+    assert (first_word(each, each.a), first_word(each, each.b)) == (0, 2 * 2112)
+    assert shared_words(each.b.shared, 1)[77, 3] == 77 + 3 * 136 + 15 * 136 + 128
     assert shared_banks(each, each.a)[5, :3].tolist() == [5, 9, 13]
-    assert shared_banks(each, each.b)[77, :3].tolist() == [(24 + 77 + 132 * k) % 32 for k in range(3)]
-    assert shared_banks(each, each.b, 1)[0, 0] == (24 + 2108) % 32
+    assert shared_banks(each, each.b)[77, :3].tolist() == [(77 + 136 * k) % 32 for k in range(3)]
+    assert shared_banks(each, each.b, 1)[0, 0] == (15 * 136 + 128) % 32
 
 
 def test_an_element_lies_in_one_access_of_each_side() -> None:

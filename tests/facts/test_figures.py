@@ -78,7 +78,8 @@ def test_accumulators_of_an_8_x_8_thread_tile() -> None:
 def test_salykovs_double_buffer() -> None:
     shared = facts(primary("salykov_128x128x8"), A6000).shared
     assert shared.bytes - shared.padding == 16384  # 2 stages of (128 + 128) x 8 floats
-    assert shared.padding == 2 * (7 * 4 * 4)  # A's rows of k are 4 floats longer, all but the last
+    # A's rows of k are 4 floats longer, all but the last; and a stage ends where 32 bytes do.
+    assert shared.padding == 2 * (7 * 4 + 4) * 4
 
 
 def test_work_of_4092_cubed() -> None:
@@ -122,14 +123,15 @@ def test_the_bound_of_a_k_tile_by_hand() -> None:
     assert found.bound.fma == 2048
     requests = {"fragment_a": 2 * 16 * 4, "fragment_b": 4 * 16 * 4, "copy_a": 16 * 4, "copy_b": 4 * 4}
     assert found.bound.issue == (8192 + sum(requests.values())) / 4
-    # A's copies read four rows of a multiple of 128 bytes at once, which share banks; of B's, those to rows that do not
-    # start on 32 bytes split their sectors.
+    # A's copies read four rows at once, a multiple of 128 bytes apart, which share banks. B's rows start on 32 bytes, not
+    # on 128: of 4 lines to a row of banks each, those that straddle two take two turns.
     by_name = {access.name: access for access in found.accesses}
     assert by_name["copy_a"].wavefronts == 64 * 4
-    assert by_name["copy_b"].sectors == 16 * (16 + 32) / 2
+    assert by_name["copy_b"].sectors == 16 * 16
+    assert by_name["copy_b"].wavefronts == 4 * (4 + 8 + 8 + 8)
     assert found.bound.shared == 128 * 2 + 256 * 4 + 64 * 4 + by_name["copy_b"].wavefronts
     bytes_per_clock = 4.8e12 / (1.98e9 * 132)
-    assert found.bound.memory == pytest.approx((1 + 1.5) * 128 * 16 * 4 / bytes_per_clock)
+    assert found.bound.memory == pytest.approx(2 * 128 * 16 * 4 / bytes_per_clock)
     assert found.bound.limiter == "issue slots"
     assert found.ceiling == pytest.approx(2 * 128 * 128 * 16 / found.bound.issue * 1.98e9 * 132 / 1e12)
     assert found.ceiling < found.device.fp32_tflops
