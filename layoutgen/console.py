@@ -160,13 +160,22 @@ def check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
 def compiled_table(reports: Sequence[BuildReport]) -> Table:
     """One row per variant: what a thread and a block take, and the size of the code."""
     table = plain_table(
-        "spec", "variant", ">registers", ">shared\nbytes", ">spilled\nbytes", ">PTX\nKiB", ">cubin\nKiB", ">built"
+        "spec",
+        "variant",
+        ">registers",
+        ">shared\nbytes",
+        ">spilled\nbytes",
+        ">FFMA of\nthe loop",
+        ">PTX\nKiB",
+        ">cubin\nKiB",
+        ">built",
     )
     for report in reports:
         for each in report.variants:
             table.add_row(
                 report.name if each is report.variants[0] else "", each.variant,
                 str(each.registers), f"{each.shared_bytes:,}", f"{each.spill_bytes:,}",
+                f"{each.loop.ffma / each.loop.instructions:.0%}" if each.loop else "-",
                 f"{each.ptx_bytes / 1024:.0f}", f"{each.cubin_bytes / 1024:.0f}",
                 "cached" if each.cached else f"{each.seconds:.1f} s",
             )  # fmt: skip

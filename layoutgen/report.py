@@ -21,6 +21,7 @@ from layoutgen.diff import Difference, Side, diff
 from layoutgen.emit import Source, emit
 from layoutgen.errors import BuildError, LayoutgenError, RequestError
 from layoutgen.explain import Explanation, explain
+from layoutgen.facts import Loop
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan
 from layoutgen.smoke import Smoke, smoke
@@ -34,13 +35,15 @@ MARK = "// Emitted by layoutgen"  # every kernel's text has it; a file without i
 class Built:
     """One compiled variant: registers a thread, bytes of shared memory a block, bytes that a thread's spills move.
 
-    seconds: CPU seconds that compiling took, now or when it was `cached`. folder: where its files lie.
+    loop: what a warp executes for each k-tile, if nvdisasm is installed to tell. seconds: CPU seconds that compiling
+    took, now or when it was `cached`. folder: where its files lie.
     """
 
     variant: str
     registers: int
     shared_bytes: int
     spill_bytes: int
+    loop: Loop | None
     ptx_bytes: int
     cubin_bytes: int
     seconds: float
@@ -210,12 +213,26 @@ def _built(plan: Plan, artifact: build.Artifact) -> Built:
         registers=resources.registers,
         shared_bytes=plan.shared_bytes + resources.static_shared,
         spill_bytes=resources.spill_stores + resources.spill_loads,
+        loop=_loop(plan, artifact),
         ptx_bytes=len(artifact.ptx.encode()),
         cubin_bytes=len(artifact.cubin),
         seconds=artifact.seconds,
         cached=artifact.from_cache,
         folder=artifact.folder,
     )
+
+
+def _loop(plan: Plan, artifact: build.Artifact) -> Loop | None:
+    """The main loop of an artifact, as it was kept with it or as nvdisasm tells now."""
+    kept = artifact.load_json("loop")
+    try:
+        return Loop(**kept)
+    except TypeError:  # not read yet, or not what was kept
+        if build.toolchain().nvdisasm is None:
+            return None
+    loop = Loop.of(build.loop_counts(artifact.cubin, plan.name))
+    artifact.store_json("loop", asdict(loop))
+    return loop
 
 
 def _smoke(spec: Spec, plans: tuple[Plan, ...], artifact: build.Artifact, tell: Progress) -> Smoke:

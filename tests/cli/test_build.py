@@ -100,8 +100,10 @@ def test_the_table_shows_what_the_report_says(no_gpu: None, cli: Cli) -> None:
     assert (done.code, done.stderr) == (0, "")
     compiled, ran = (line.split() for line in done.stdout.splitlines() if "warptile_128x128" in line)
     (each,) = made.variants
+    assert each.loop is not None and each.loop.ffma == 8 * 16 * 16
     assert compiled == [
         made.name, each.variant, str(each.registers), f"{each.shared_bytes:,}", f"{each.spill_bytes:,}",
+        f"{each.loop.ffma / each.loop.instructions:.0%}",
         f"{each.ptx_bytes / 1024:.0f}", f"{each.cubin_bytes / 1024:.0f}", "cached",
     ]  # fmt: skip
     assert made.smoke is not None
