@@ -123,7 +123,7 @@ def test_the_bound_of_a_k_tile_by_hand() -> None:
     assert found.bound.fma == 2048
     requests = {"fragment_a": 2 * 16 * 4, "fragment_b": 4 * 16 * 4, "copy_a": 16 * 4, "copy_b": 4 * 4}
     assert found.bound.issue == (8192 + sum(requests.values())) / 4
-    # A's copies read four rows at once, a multiple of 128 bytes apart, which share banks. B's rows start on 32 bytes, and
+    # A's copies read four rows at once, a multiple of 128 bytes apart, which share banks. B's rows start on 32 bytes,
     # every fourth on 128; where they don't, each line of the source goes to two rows of banks.
     by_name = {access.name: access for access in found.accesses}
     assert by_name["copy_a"].wavefronts == 64 * 4
