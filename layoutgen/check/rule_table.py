@@ -258,7 +258,7 @@ EVERY: tuple[Rule, ...] = (
     _warning(
         "uncoalesced",
         "A warp's accesses to global memory use the 32-byte sectors that they move.",
-        "Memory moves whole sectors: half used, they give half of the bandwidth. A cp.async of 16 bytes moves a sector "
+        "Memory moves whole sectors: half used, they give half of the bandwidth. A 16-byte cp.async moves a sector "
         "once for each 32-byte piece of shared memory that it goes to: rows padded by 16 bytes read half as much again. "
         "Told where over a quarter is unused.",
         {"tiling.block": "[128, 128, 4]", **_DEFAULTS},

@@ -44,7 +44,8 @@ def line(found: Report, rule: str, text: str, **fields: object) -> bool:
         ({"copy_b": "{atom: cp.async, threads: (16,8):(1,16), values: <4:16, 1>}"}, []),
         ({"copy_b": "{atom: ldg.sts, threads: (16,8):(1,16), values: [4, 1]}"}, []),
         ({"block": (128, 64, 1)}, ["odd-k", "uncoalesced", "shared-bound"]),
-        ({"block": (128, 64, 2)}, ["bank-conflicts", "uncoalesced", "shared-bound"]),  # 8 bytes of each row of A, of a sector's 32
+        # 8 bytes of each row of A, of a sector's 32.
+        ({"block": (128, 64, 2)}, ["bank-conflicts", "uncoalesced", "shared-bound"]),
         ({"block": (128, 64, 12)}, ["bank-conflicts", "uncoalesced"]),  # six k at a time: 24 bytes, not on 32
         ({"block": (128, 64, 16)}, []),
         ({"block": (64, 64, 8), "values": ("4", "4"), "min_blocks": 8}, ["shared-bound", "spills"]),
@@ -110,7 +111,7 @@ def test_d_is_written_in_halves_of_sectors() -> None:
 
 
 def test_rows_that_start_within_a_sector() -> None:
-    """A warp copies two rows of B, of 8 sectors each: the odd one starts 16 bytes into a piece, and moves each twice."""
+    """A warp copies two rows of B, of 8 sectors each: the odd one starts within 32 bytes, and moves each twice."""
     fields = {"shared_b": "(64,8):(1,68)", "copy_b": "{atom: cp.async, values: [4, 1]}"}
     finding = only(found := report(**fields), "uncoalesced")
     assert finding.message == "sectors of B that a copy brings stay whole in shared memory"
@@ -142,10 +143,10 @@ def test_no_edit_makes_copies_narrower() -> None:
 def test_too_few_values_for_their_loads() -> None:
     """64 x 64 x 8 by 4 warps of 4 x 8 values a thread.
 
-    Each k, a warp loads 16 bytes a lane of A once, every 4 lanes the same, in 2 wavefronts; and of B twice, neighbouring
-    lanes apart, in 4: in all 8 k x 4 warps x (2 + 2 x 4) = 320. Copies of A, 4 warps x 4 words, read four rows: 4 x 16.
-    A row of B has two lines of 128 bytes. In shared memory, rows 0 and 4 keep those in one row of banks each; the others
-    start 32, 64 and 96 bytes on, and each of their lines takes two wavefronts: 2 x (2 + 4 + 4 + 4) = 28.
+    Each k, a warp loads 16 bytes a lane of A once, every 4 lanes the same, in 2 wavefronts; and of B twice,
+    neighbouring lanes apart, in 4: in all 8 k x 4 warps x (2 + 2 x 4) = 320. Copies of A, 4 warps x 4 words, read four
+    rows: 4 x 16. A row of B has two lines of 128 bytes. In shared memory, rows 0 and 4 keep those in one row of banks
+    each; the others start 32, 64 and 96 bytes on, and each of their lines takes two wavefronts: 2 x (2 + 4 + 4 + 4).
     """
     found = report(block=(64, 64, 8), values=("4", "4"))
     assert found.facts is not None

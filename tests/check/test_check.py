@@ -41,7 +41,7 @@ def test_the_specs_that_come_with_layoutgen_are_legal_and_nothing_is_to_be_said(
 
 
 def test_shared_memory_is_the_device_s() -> None:
-    """Three stages of 128 x 128 x 24 take 75 KB, and four 100; one block may have 227 KB of an H200 and 99 KB of an RTX 4090."""
+    """Stages of 128 x 128 x 24 take 25 KB each; one block may have 227 KB of an H200 and 99 KB of an RTX 4090."""
     tile = {"block": (128, 128, 24), "values": ("8", "4")}
     assert report("rtx4090", stages=3, **tile).legal
     four = report("rtx4090", stages=4, **tile)
