@@ -259,8 +259,8 @@ EVERY: tuple[Rule, ...] = (
         "uncoalesced",
         "A warp's accesses to global memory use the 32-byte sectors that they move.",
         "Memory moves whole sectors: half used, they give half of the bandwidth. A 16-byte cp.async moves a sector "
-        "once for each 32-byte piece of shared memory that it goes to: rows padded by 16 bytes read half as much again. "
-        "Told where over a quarter is unused.",
+        "once for each 32-byte piece of shared memory that it goes to: rows padded by 16 bytes read half as much "
+        "again. Told where over a quarter is unused.",
         {"tiling.block": "[128, 128, 4]", **_DEFAULTS},
     ),
     _warning(
