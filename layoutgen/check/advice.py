@@ -10,11 +10,12 @@ from layoutgen.check.findings import Finding, warning
 from layoutgen.facts import AccessFacts, Facts
 from layoutgen.plan import Plan
 from layoutgen.plan.model import Operand
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, vector_width
+from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, contiguous_mode, vector_width
 from layoutgen.spec import Spec
 
 FEW_CONFLICTS = 1 / 32  # of a k-tile's clocks: what conflicts add below this is lost beside all else
 MUCH_USED = 0.75  # of the sectors that an access moves
+MUCH_LONGER = 1.1  # than FFMAs: the wavefronts of cp.async are an estimate, good to a tenth
 MFMA_DEPTH = 32
 
 
@@ -27,7 +28,7 @@ def advice(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
         return  # banks, sectors and schedulers are NVIDIA's
     for access in found.accesses:
         yield from _conflicts(spec, primary, access, found)
-        yield from _scattered(spec, access, {each.message for each in narrow if each.rule == "narrow-copy"})
+        yield from _scattered(spec, primary, access, {each.message for each in narrow if each.rule == "narrow-copy"})
     yield from _idle(spec, found)
 
 
@@ -77,14 +78,24 @@ def _first_of(spec: Spec, *keys: str) -> str | None:
     return next((".".join(part) for part in parts if getattr(getattr(spec, part[0]), part[1]) is not None), None)
 
 
-def _scattered(spec: Spec, access: AccessFacts, narrow: set[str]) -> Iterator[Finding]:
+def _scattered(spec: Spec, primary: Plan, access: AccessFacts, narrow: set[str]) -> Iterator[Finding]:
     """Accesses to global memory that move much more than they use; narrow: of which the cause has been told."""
     if access.ideal_sectors >= MUCH_USED * access.sectors or access.name == "read_c":
         return  # C is read as D is written
+    copied = _operand_of(primary, access)
     operand = access.name.rpartition("_")[2]
     if any(f" {operand.upper()} " in message for message in narrow):
         return
-    copied = access.name != "write_d"
+    if copied and access.opcode == "cp.async" and access.bytes == VECTOR_BYTES and _halves(copied):
+        yield warning(
+            spec, "uncoalesced", _first_of(spec, f"shared.{operand}", f"copies.{operand}") or "tiling.block",
+            f"sectors of {operand.upper()} that a copy brings stay whole in shared memory",
+            f"{access.sectors / access.requests:.3g} sectors for each {access.bytes}-byte access of {access.name}: "
+            f"the halves of some land in two 32-byte pieces of shared.{operand}",
+            f"{access.ideal_sectors / access.requests:.3g}, where all rows start on 32-byte boundaries",
+            f"pad the rows of shared.{operand} to a multiple of 32 bytes",
+        )  # fmt: skip
+        return
     yield warning(
         spec, "uncoalesced", (_first_of(spec, f"copies.{operand}") or "tiling.block") if copied else "tiling.lanes",
         f"a warp's accesses to {operand.upper()} in global memory use the 32-byte sectors that they move",
@@ -94,6 +105,14 @@ def _scattered(spec: Spec, access: AccessFacts, narrow: set[str]) -> Iterator[Fi
         if copied
         else "let neighbouring lanes own neighbouring columns of n: give n the strides of 1 in tiling.lanes",
     )  # fmt: skip
+
+
+def _halves(operand: Operand) -> bool:
+    """Whether rows of a stage, or pieces of one, start in the middle of 32 bytes."""
+    tile = operand.shared.layout[:2]
+    words = SECTOR_BYTES // ITEMSIZE[operand.dtype]
+    strides = (d for n, d in zip(tile.flat_shape, tile.flat_stride, strict=True) if n > 1 and d != 1)
+    return any(stride % words for stride in strides)
 
 
 def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
@@ -107,12 +126,14 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
             f"{device.schedulers_per_sm} on {device.name}", "use more warps, or smaller blocks of which more fit",
         )  # fmt: skip
     clocks = found.bound.clocks
-    if clocks["shared memory"] > max(clocks["compute"], clocks["issue slots"]):
+    if clocks["shared memory"] > MUCH_LONGER * max(clocks["compute"], clocks["issue slots"]):
+        copies = sum(each.wavefronts for each in found.accesses if each.opcode in ("cp.async", "st.shared"))
         yield warning(
             spec, "shared-bound", "tiling.values", "shared memory takes no longer over a k-tile than its FFMAs do",
-            f"{clocks['shared memory']:.0f} clocks of wavefronts for {clocks['compute']:.0f} of FFMAs",
-            f"at most {clocks['issue slots']:.0f}",
-            "give a thread more values, in both modes alike, for a load to feed more FFMAs",
+            f"{clocks['shared memory']:.0f} clocks of wavefronts, {copies} of them copies', "
+            f"for {clocks['compute']:.0f} of FFMAs",
+            f"at most {max(clocks['compute'], clocks['issue slots']):.0f}, give or take a tenth",
+            "give a thread more values, in both modes alike, for each load and copy to feed more FFMAs",
         )  # fmt: skip
 
 

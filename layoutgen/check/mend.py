@@ -14,7 +14,7 @@ from layoutgen.check.findings import Finding
 from layoutgen.plan import Plan
 from layoutgen.plan.copies import DEFAULT_ATOM
 from layoutgen.plan.model import Operand
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, default_shared
+from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, default_shared
 from layoutgen.plan.tile import WARP_SIZE, largest_divisor
 from layoutgen.spec import Copy, Spec, Tiler
 
@@ -114,6 +114,10 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
             yield from (Edit("tiling.block", (m, n, k // part)) for part in (2, 4) if k >= part)
         case "shared-bound":
             yield from (edit for each in primary.operands for edit in islice(_storages(each), 1))
+            given = [each for each in primary.operands if getattr(spec.copies, each.name) is not None]
+            yield from (edit for each in given for edit in islice(_copies(spec, primary, each), 2))
+            if spec.tiling.block[2] * ITEMSIZE[primary.dtype] % SECTOR_BYTES:
+                yield from _depths(spec)  # copies along k take as many wavefronts for parts of sectors
             yield from _blocks(spec, lambda extent: extent * 2)
             yield from _fewer_warps(spec)
         case "waves" | "overhang":
@@ -138,16 +142,20 @@ def _storages(operand: Operand) -> Iterator[Edit]:
 
 
 def _copies(spec: Spec, primary: Plan, operand: Operand) -> Iterator[Edit]:
-    """The planner's own copy, then others in which all threads that find an element take part."""
+    """The planner's own copy, then others in which all threads that find an element take part.
+
+    None of them reads less at once than the spec's: that may mend what is said of its accesses, but costs more of them.
+    """
     key, given = f"copies.{operand.name}", getattr(spec.copies, operand.name)
     atom: Any = DEFAULT_ATOM if given is None else given.atom
-    if given is not None and given.values is not None:
+    run = operand.copy.read_vector
+    if given is not None and given.values is not None and run == 1:
         yield Edit(f"{key}.values", (Layout(1, 1), Layout(1, 1)))
     if given is not None:
         yield Edit(key, Copy(atom=atom))
     extent, block_k, threads = operand.shared.layout[0].size, primary.tile.block[2], primary.threads.threads
     for run_x, run_k in ((4, 1), (1, 1), (1, 4), (2, 1)):
-        if extent % run_x or block_k % run_k:
+        if extent % run_x or block_k % run_k or (run_k if operand.contiguous == "k" else run_x) < run:
             continue
         left_x, left_k = extent // run_x, block_k // run_k
         for along_k in (each for each in (8, 4, 2, 16, 1) if left_k % each == 0):

@@ -88,7 +88,7 @@ def _gathered(every: list[Sites], per: Literal["k-tile", "block"]) -> list[Acces
                 instructions=sites.active.shape[0],
                 requests=total.requests,
                 wavefronts=total.wavefronts,
-                conflict_free=conflict_free_wavefronts(sites),
+                conflict_free=conflict_free_wavefronts(sites, total.wavefronts),
                 sectors=total.sectors,
                 ideal_sectors=ideal_sectors(sites),
             )

@@ -293,18 +293,20 @@ def _of_pattern(model: Callable[[list[int | None], int, AccessKind], int], patte
     return model(lanes, sites.bytes, sites.kind)
 
 
-def conflict_free_wavefronts(sites: Sites) -> int:
-    """The wavefronts of the same accesses if no two words that one asks for shared a bank of shared memory."""
+def conflict_free_wavefronts(sites: Sites, taken: int) -> int:
+    """The wavefronts of the same accesses if no two words that one asks for shared a bank of shared memory.
+
+    taken: what they take as they are, by `count`.
+    """
     if sites.shared is None:
         return 0
-    active = by_warp(sites.active, False)
-    every = list(patterns(sites, active))
+    every = list(patterns(sites, by_warp(sites.active, False)))
     free = sum(times * _of_pattern(conflict_free, pattern, sites) for pattern, times in every)
     if sites.opcode != "cp.async":
         return free
     # What its source costs stays; what its destination adds to its phases goes.
     served = sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in every)
-    return max(free, _wavefronts(sites, active) - (served - free))
+    return max(free, taken - (served - free))
 
 
 def ideal_sectors(sites: Sites) -> int:

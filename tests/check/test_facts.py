@@ -110,15 +110,15 @@ def test_registers_by_hand() -> None:
 
 
 def test_resident_blocks_by_hand() -> None:
-    each = primary()  # 128 threads; (68 + 68) x 8 words x 2 stages = 8704 bytes
-    assert each.shared_bytes == 8640  # less the last row's pad: 540 words, rounded to 540, of each
+    each = primary()  # 128 threads; rows of 68 words of A and 72 of B
+    assert each.shared_bytes == 2 * 4 * (544 + 568)  # less the last row's pad: 540 words, of whole sectors, and 568
     assert resident_blocks(each, 24, H200) == 2048 // 128
     assert resident_blocks(each, 128, H200) == 4
     assert resident_blocks(each, 41, H200) == 10  # 48 registers: ten warps in each part
-    assert resident_blocks(each, 32, DEVICES["rtx4090"]) == 100 * 1024 // (8704 + 1024)
+    assert resident_blocks(each, 32, DEVICES["rtx4090"]) == 100 * 1024 // (8896 + 1024)
     deep = primary(stages=8)
-    assert resident_blocks(deep, 32, DEVICES["rtx4090"]) == 100 * 1024 // (34560 + 1024)
-    small = primary(block=(32, 16, 2), warps="1:0")  # 32 threads; (36 + 16) x 2 words x 2 stages
+    assert resident_blocks(deep, 32, DEVICES["rtx4090"]) == 100 * 1024 // (35584 + 1024)
+    small = primary(block=(32, 16, 2), warps="1:0")  # 32 threads; (36 + 24) x 2 words x 2 stages
     assert resident_blocks(small, 24, DEVICES["rtx4090"]) == 24
 
 

@@ -104,21 +104,25 @@ def test_sentences_are_sentences() -> None:
         assert rule.says.endswith(".") and rule.why.endswith(".") and rule.says[0].isupper()
 
 
-def numbers(data: object) -> set[float]:
-    if isinstance(data, dict):
-        return set().union(*map(numbers, data.values()))
-    if isinstance(data, list):
-        return set().union(*map(numbers, data))
-    return {float(data)} if isinstance(data, (int, float)) and not isinstance(data, bool) else set()
-
-
 def test_the_raster_s_figures_are_those_that_were_measured() -> None:
-    """A speed or a percentage that its text gives stands in the benchmark's result, rounded as it is said."""
-    claimed = re.findall(r"(\d+(?:\.\d+)?) ?(?:TFLOP/s|%)", RULES["raster"].why)
-    measured = numbers(json.loads(RASTER.read_text())) if RASTER.exists() else set()
-    for text in claimed:
-        digits = len(text.partition(".")[2])
-        assert any(float(text) in (round(each, digits), round(100 * each, digits)) for each in measured), text
+    """What its text says of a spec, and of all others, is what the benchmark's result says, rounded as it is said."""
+    rows = {(each["spec"], each["size"]): each["groups"] for each in json.loads(RASTER.read_text())["rows"]}
+    speeds = {case: (groups["1"]["tflops"], groups["8"]["tflops"]) for case, groups in rows.items()}
+    said = re.search(
+        r"at 4096, 8192 and 16384 on an H200, .* made one faster: (\w+) at (\d+), from ([\d.]+) to ([\d.]+) TFLOP/s. "
+        r"Of the other eight none changed by more than ([\d.]+)%",
+        RULES["raster"].why,
+    )
+    assert (
+        said is not None and len({spec for spec, _ in rows}) == 3 and {size for _, size in rows} == {4096, 8192, 16384}
+    )
+    spec, size, before, after, most = said.groups()
+    one = speeds.pop((spec, int(size)))
+    assert (before, after) == tuple(f"{each:.1f}" for each in one)
+    spread = sum(rows[spec, int(size)][group]["iqr_ms"] / rows[spec, int(size)][group]["ms"] for group in "18")
+    assert one[1] / one[0] - 1 > spread  # more than the two measurements spread
+    changes = [abs(after / before - 1) for before, after in speeds.values()]
+    assert len(changes) == 8 and float(most) / 100 - 0.001 < max(changes) <= float(most) / 100
 
 
 def test_rules_on_the_command_line() -> None:
