@@ -1,7 +1,7 @@
 """Compare what the facts predict of every memory access with the hardware counters, access by access, on the GPU here.
 
-    python benchmarks/counters.py specs/*.yaml -o benchmarks/results/counters-h200.json
-    python benchmarks/counters.py --table benchmarks/results/counters-h200.json
+    python -m benchmarks.counters specs/*.yaml -o benchmarks/results/counters-h200.json
+    python -m benchmarks.counters --table benchmarks/results/counters-h200.json
 
 Each spec's primary variant runs under ncu on each problem, twice. ncu counts by instruction, and source lines say which
 access an instruction is: its threads (so its bytes), its shared-memory wavefronts and its global sectors. All must be
@@ -16,7 +16,6 @@ import argparse
 import csv
 import io
 import json
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ncu import Row, gpu, instructions, ncu
 from layoutgen import build, run, spec
 from layoutgen.facts import launch_traffic, occupancy, registers
 from layoutgen.plan import Plan, plan
@@ -79,37 +79,21 @@ def _views(case: Case) -> tuple[View, View, View, View]:
     return case.problem.a, case.problem.b, case.problem.c, case.problem.d
 
 
-def ncu(*arguments: str) -> str:
-    done = subprocess.run(["ncu", *arguments], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stdout + done.stderr)
-    return done.stdout
-
-
-def profile(specs: list[str]) -> tuple[list[list[dict[str, str]]], list[dict[str, str]]]:
+def profile(specs: list[str]) -> tuple[list[list[Row]], list[Row]]:
     """(for each launch the rows of its instructions, for each launch its metrics), as ncu prints them."""
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/profile"
         names = "|".join(sorted({case.plan.name for case in cases(specs)}))
         ncu("--clock-control", "none", "--section", "SourceCounters", "--section", "Occupancy", "--section",
             "LaunchStats", "--kernel-name", f"regex:^({names})$", "-o", file,
-            sys.executable, __file__, "--launch", *specs)  # fmt: skip
+            sys.executable, "-m", "benchmarks.counters", "--launch", *specs)  # fmt: skip
         common = ("--import", f"{file}.ncu-rep", "--csv", "--print-units", "base")
         source, raw = ncu(*common, "--page", "source"), ncu(*common, "--page", "raw")
-    launches: list[list[dict[str, str]]] = []
-    header: list[str] = []
-    for row in csv.reader(io.StringIO(source)):
-        if row[:1] == ["Kernel Name"]:
-            launches.append([])
-        elif row[:1] == ["Address"]:
-            header = row
-        elif launches and len(row) == len(header):
-            launches[-1].append(dict(zip(header, row, strict=True)))
     metrics = [row for row in csv.DictReader(io.StringIO(raw[raw.index('"ID"') :])) if row["ID"]]
-    return launches, metrics
+    return instructions(source), metrics
 
 
-def measured(case: Case, rows: list[dict[str, str]], arch: str) -> dict[str, dict[str, int]]:
+def measured(case: Case, rows: list[Row], arch: str) -> dict[str, dict[str, int]]:
     """Access -> bytes, wavefronts and sectors of one launch."""
     cubin = run.artifact(case.plan, arch).cubin
     first = int(rows[0]["Address"], 16)
@@ -240,9 +224,7 @@ def main() -> None:
         launch(options.specs)
         return
     launch(options.specs)  # builds outside ncu
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    gpu = subprocess.run(query, capture_output=True, text=True).stdout.strip()
-    report = {"script": "benchmarks/counters.py", "gpu": gpu, "rows": compare(options.specs)}
+    report = {"script": "benchmarks/counters.py", "gpu": gpu(), "rows": compare(options.specs)}
     print(table(report))
     for row in report["rows"]:
         print(

@@ -1,6 +1,6 @@
 """Time a spec with the raster group that it has and with a group of one tile, interleaved, on the GPU here.
 
-    python benchmarks/raster.py specs/*.yaml -o benchmarks/results/raster-h200.json
+    python -m benchmarks.raster specs/*.yaml -o benchmarks/results/raster-h200.json
 
 The L2 is flushed before each call. Figures are medians; the spread is the interquartile range.
 """

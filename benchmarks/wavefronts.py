@@ -1,6 +1,6 @@
 """Measure how many wavefronts a warp's shared-memory access takes, instruction by instruction, beside the model.
 
-    python benchmarks/wavefronts.py -o benchmarks/results/wavefronts-h200.json
+    python -m benchmarks.wavefronts -o benchmarks/results/wavefronts-h200.json
 
 For each kind of access one kernel holds one instruction per pattern of addresses; ncu counts the wavefronts of each
 instruction (memory_l1_wavefronts_shared), and `layoutgen.facts.banks` says how many it expects. Patterns are lines,
@@ -11,16 +11,14 @@ global sectors are counted too. With --launch the script is the program under nc
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from benchmarks.ncu import gpu, instructions, ncu
 from layoutgen.facts.banks import copy_wavefronts, wavefronts
 
 LANES = range(32)
@@ -166,32 +164,20 @@ def launch() -> None:
 
 def profile() -> str:
     """What ncu prints of every instruction of the kernels."""
-    command = [
-        "ncu", "--clock-control", "none", "--kernel-name", "probe", "--section", "SourceCounters",
-        "--page", "source", "--csv", "--print-units", "base", sys.executable, __file__, "--launch",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stdout + done.stderr)
-    return done.stdout
+    return ncu(
+        "--clock-control", "none", "--kernel-name", "probe", "--section", "SourceCounters",
+        "--page", "source", "--csv", "--print-units", "base", sys.executable, "-m",
+        "benchmarks.wavefronts", "--launch",
+    )  # fmt: skip
 
 
 def measured(table: str) -> dict[str, dict[str, dict[str, int]]]:
     """ncu's table of SASS instructions -> "wavefronts" and "sectors" -> kind -> pattern -> count."""
-    kernels: list[list[dict[str, str]]] = []
-    header: list[str] = []
-    for row in csv.reader(io.StringIO(table)):
-        if row[:1] == ["Kernel Name"]:
-            kernels.append([])
-        elif row[:1] == ["Address"]:
-            header = row
-        elif kernels and len(row) == len(header):
-            kernels[-1].append(dict(zip(header, row, strict=True)))
     found: dict[str, dict[str, dict[str, int]]] = {"wavefronts": {}, "sectors": {}}
-    for (kind, (_, _, outputs)), instructions in zip(KINDS.items(), kernels, strict=True):
+    for (kind, (_, _, outputs)), kernel in zip(KINDS.items(), instructions(table), strict=True):
         wanted = ("LDGSTS",) if outputs < 0 else ("LDS", "LDSM") if outputs else ("STS", "STSM")
         # Predicates stand in front of other instructions; the last LDS of a kernel is not of a pattern.
-        own = [each for each in instructions if each["Source"].split()[0].split(".")[0] in wanted]
+        own = [each for each in kernel if each["Source"].split()[0].split(".")[0] in wanted]
         for what, column in (("wavefronts", "L1 Wavefronts Shared"), ("sectors", "L2 Theoretical Sectors Global")):
             if what == "wavefronts" or outputs < 0:
                 found[what][kind] = {name: int(each[column]) for name, each in zip(units(kind), own, strict=False)}
@@ -226,11 +212,9 @@ def main() -> None:
         wrong += len(differ) * (not kind.startswith("cp.async"))  # an estimate
         print(f"{kind:20} {len(of_pattern)} patterns, the model differs on {len(differ)}", *differ, sep="\n  ")
     if options.output:
-        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-        gpu = subprocess.run(query, capture_output=True, text=True).stdout.strip()
         report = {
             "script": "benchmarks/wavefronts.py",
-            "gpu": gpu,
+            "gpu": gpu(),
             "patterns": patterns(),
             "copies": copies(),
             **counts,
