@@ -21,7 +21,7 @@ from layoutgen.diff import Difference, Side, diff
 from layoutgen.emit import Source, emit
 from layoutgen.errors import BuildError, LayoutgenError, RequestError
 from layoutgen.explain import Explanation, explain
-from layoutgen.facts import Loop
+from layoutgen.facts import Loop, facts
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan
 from layoutgen.smoke import Smoke, smoke
@@ -56,6 +56,7 @@ class BuildReport:
     """A legal spec, built.
 
     Attributes:
+        check: its report, the facts now with what ptxas used and what the main loop holds.
         findings: warnings of variants that spill, which only ptxas can tell.
         smoke: its first run, or None where what was built is not what would run here.
     """
@@ -154,9 +155,9 @@ def diff_specs(a: str | Path | Spec, b: str | Path | Spec, *, device: Device | N
 def _side(source: str | Path | Spec, device: Device | None) -> Side:
     spec = read_spec(source)
     report = check_spec(spec, device=device)
-    facts = report.to_json()
-    facts["findings"] = {each.rule: f"{each.severity}: {each.got}" for each in report.findings}
-    return Side(spec, report.plans, facts)
+    known = report.to_json()
+    known["findings"] = {each.rule: f"{each.severity}: {each.got}" for each in report.findings}
+    return Side(spec, report.plans, known)
 
 
 def build_spec(
@@ -203,6 +204,8 @@ def build_spec(
     spills = (
         spilled(spec, plan, each.registers, each.spill_bytes, on) for plan, each in zip(chosen, built, strict=True)
     )
+    known = facts(primary, on, built=built[0].registers, loop=built[0].loop)
+    report = replace(report, facts=known)
     return BuildReport(report, arch, built, tuple(finding for found in spills for finding in found), first_run)
 
 

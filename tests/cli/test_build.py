@@ -101,6 +101,9 @@ def test_the_table_shows_what_the_report_says(no_gpu: None, cli: Cli) -> None:
     compiled, ran = (line.split() for line in done.stdout.splitlines() if "warptile_128x128" in line)
     (each,) = made.variants
     assert each.loop is not None and each.loop.ffma == 8 * 16 * 16
+    known = made.check.facts
+    assert known is not None and (known.built, known.loop) == (each.registers, each.loop)
+    assert known.bound.issue == each.loop.instructions * 128 / 32 / 4
     assert compiled == [
         made.name, each.variant, str(each.registers), f"{each.shared_bytes:,}", f"{each.spill_bytes:,}",
         f"{each.loop.ffma / each.loop.instructions:.0%}",
