@@ -166,7 +166,6 @@ def compiled_table(reports: Sequence[BuildReport]) -> Table:
         ">shared\nbytes",
         ">spilled\nbytes",
         ">FFMA of\nthe loop",
-        ">PTX\nKiB",
         ">cubin\nKiB",
         ">built",
     )
@@ -176,7 +175,7 @@ def compiled_table(reports: Sequence[BuildReport]) -> Table:
                 report.name if each is report.variants[0] else "", each.variant,
                 str(each.registers), f"{each.shared_bytes:,}", f"{each.spill_bytes:,}",
                 f"{each.loop.ffma / each.loop.instructions:.0%}" if each.loop else "-",
-                f"{each.ptx_bytes / 1024:.0f}", f"{each.cubin_bytes / 1024:.0f}",
+                f"{each.cubin_bytes / 1024:.0f}",
                 "cached" if each.cached else f"{each.seconds:.1f} s",
             )  # fmt: skip
     return table
