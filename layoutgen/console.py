@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import typer
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -35,7 +36,9 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(table: Table) -> None:
+    """Prints a table as wide as the terminal, or as its numbers need."""
     out = console()
+    out.width = max(out.width, Measurement.get(out, out.options.update(width=1000), table).minimum)
     with out.capture() as captured:
         out.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]
@@ -136,23 +139,22 @@ def check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
         "spec",
         f"on {device}",
         ">threads",
-        ">registers",
+        ">regis-\nters",
         ">shared\nbytes",
-        ">bank\nconflicts",
+        ">con-\nflicts",
         ">ceiling\nTFLOP/s",
-        ">variants",
     )
     for source, report, _ in outcomes:
         if report is None:
-            table.add_row(source, Text("no spec", "bold red"), *"------")
+            table.add_row(source, Text("no spec", "bold red"), *"-----")
         elif report.facts is None:
-            table.add_row(report.name, _verdict(report.legal), *"------")
+            table.add_row(report.name, _verdict(report.legal), *"-----")
         else:
             found = report.facts
             table.add_row(
                 report.name, _verdict(report.legal), str(found.threads),
-                f"{found.registers.minimum} to {found.registers.cap}", f"{found.shared.bytes:,}", str(found.conflicts),
-                f"{found.ceiling:.1f}", str(len(report.plans)),
+                f"{found.registers.minimum}..{found.registers.cap}", f"{found.shared.bytes:,}", str(found.conflicts),
+                f"{found.ceiling:.1f}",
             )  # fmt: skip
     return table
 
@@ -162,10 +164,10 @@ def compiled_table(reports: Sequence[BuildReport]) -> Table:
     table = plain_table(
         "spec",
         "variant",
-        ">registers",
+        ">regis-\nters",
         ">shared\nbytes",
         ">spilled\nbytes",
-        ">FFMA of\nthe loop",
+        ">FFMA\nshare",
         ">cubin\nKiB",
         ">built",
     )
@@ -239,12 +241,13 @@ def _error(error: LayoutgenError) -> dict[str, Any]:
 
 
 def plain_table(*columns: str) -> Table:
-    """A table of these columns, the ones marked > flush right."""
+    """A table of these columns; those marked > are numbers, flush right and never folded."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", collapse_padding=True)
     lines = max(column.count("\n") for column in columns)
     for column in columns:
         header = "\n" * (lines - column.count("\n")) + column.removeprefix(">")
-        table.add_column(Text(header), justify="right" if column.startswith(">") else "left", overflow="fold")
+        number = column.startswith(">")
+        table.add_column(Text(header), justify="right" if number else "left", overflow="fold", no_wrap=number)
     return table
 
 

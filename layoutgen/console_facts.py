@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from layoutgen.console import plain_table, print_table
 from layoutgen.facts import Facts
 
-BAR = 24  # characters
+BAR = 16  # characters
 
 
 def budget_table(found: Facts) -> Table:
     """What a thread or a block takes, and how much of what there is that is."""
     device, bounds, resident = found.device, found.registers, found.occupancy
-    table = plain_table("budget", "used", "part", ">of")
     used = f"{bounds.minimum} to {bounds.cap}" if found.built is None else str(found.built)
-    needed = bounds.minimum if found.built is None else found.built
-    table.add_row(
-        "registers a thread", used, _bar(needed, device.registers_per_thread), f"{device.registers_per_thread}"
-    )
-    table.add_row(
-        "threads a block",
-        str(found.threads),
-        _bar(found.threads, device.max_threads_per_block),
-        f"{device.max_threads_per_block}",
-    )
-    table.add_row(
-        "shared memory a block", f"{found.shared.bytes:,} bytes, {found.shared.padding:,} of padding",
-        _bar(found.shared.bytes, device.shared_per_block), f"{device.shared_per_block:,}",
-    )  # fmt: skip
-    table.add_row(
-        "resident warps",
-        f"{resident.blocks} blocks of {resident.warps}, limited by {' and '.join(resident.limited_by)}",
-        _bar(resident.blocks * resident.warps, resident.max_warps), f"{resident.max_warps}",
-    )  # fmt: skip
+    registers = bounds.minimum if found.built is None else found.built
+    warps = resident.blocks * resident.warps
+    table = plain_table("budget", ">used", "part", ">of")
+    for name, shown, part, whole in (
+        ("registers a thread", used, registers, device.registers_per_thread),
+        ("threads a block", f"{found.threads:,}", found.threads, device.max_threads_per_block),
+        ("shared bytes a block", f"{found.shared.bytes:,}", found.shared.bytes, device.shared_per_block),
+        ("resident warps", str(warps), warps, resident.max_warps),
+    ):
+        table.add_row(name, shown, _bar(part, whole), f"{whole:,}")
     return table
 
 
-def _bar(part: float, whole: float) -> Text:
+def _bar(part: float, whole: float) -> str:
     filled = round(BAR * min(1.0, part / whole))
-    return Text("#" * filled + "." * (BAR - filled) + f" {part / whole:4.0%}")
+    return "#" * filled + "." * (BAR - filled) + f" {part / whole:4.0%}"
 
 
 def access_table(found: Facts) -> Table:
@@ -50,7 +39,7 @@ def access_table(found: Facts) -> Table:
         "access",
         "instruction",
         ">a k-tile\nor block",
-        ">wavefronts\neach",
+        ">wave-\nfronts",
         ">conflict\nfree",
         ">sectors\neach",
         ">at\nbest",
@@ -69,11 +58,18 @@ def _ratio(total: int, requests: int) -> str:
     return f"{total / requests:.3g}" if requests else "-"
 
 
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count} blocks"
+
+
 def bound_lines(found: Facts) -> list[str]:
     """What limits the speed, in sentences."""
     clocks = ", ".join(f"{name} {value:.0f}" for name, value in found.bound.clocks.items())
     intensity, device = found.intensity, found.device
+    resident = found.occupancy
     lines = [
+        f"an SM has room for {_blocks(resident.blocks)} of {resident.warps} warps, limited by "
+        f"{' and '.join(resident.limited_by)}; {found.shared.padding:,} of the shared bytes are padding",
         f"clocks of a k-tile on one SM: {clocks}",
         f"ceiling {found.ceiling:.1f} of {device.fp32_tflops:.1f} TFLOP/s, set by {found.bound.limiter}",
         f"FLOP a byte: block {intensity.block:.4g}, warp {intensity.warp:.4g}, thread {intensity.thread:.4g}; "

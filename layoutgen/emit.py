@@ -21,6 +21,7 @@ from layoutgen.plan.model import (
     Plan,
     StoreTile,
 )
+from layoutgen.plan.schedule import raster_words
 
 ParamType = Literal["i32", "i64", "f32", "ptr"]
 _ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d)$")
@@ -167,7 +168,10 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "fragment_loads": [{"name": o.name, "type": _asm_type(o.fragment.vector)} for o in plan.operands],
         "slots": plan.a.fragment.slots,
         "slot_type": _const(plan.a.fragment.slots),
-        "raster": {"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"},
+        "raster": {
+            **({"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"}),
+            "about": raster_words(plan.schedule),
+        },
         "order": {
             "outer": counts[outer],
             "inner": counts[inner],

@@ -272,9 +272,9 @@ class Schedule(_Model):
     """Which block computes which tile of C, and when."""
 
     raster: Literal["along_m", "along_n"] = Field(default="along_m", examples=["along_m"])
-    """The mode along which consecutive blocks walk."""
+    """The mode along which consecutive blocks walk within a group of tiles."""
     group: Count = Field(default=1, examples=["8"])
-    """How many rows of tiles (GROUP_M) are walked before the next column; 1 is no grouping."""
+    """How many tiles of that mode (GROUP_M) are walked before the other mode advances; 1 walks the other mode."""
     min_blocks: Count = Field(default=1, examples=["2"])
     """The second argument of __launch_bounds__: blocks that must fit on one multiprocessor."""
 

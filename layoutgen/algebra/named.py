@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 from typing import Any
 
 from layoutgen.algebra.int_tuple import IntTuple, to_text
@@ -71,19 +73,19 @@ _set_slot: dict[str, Callable[[Layout, Any], None]] = {
 
 
 def named(layout: Layout, *names: str) -> NamedLayout:
-    """``layout`` with a name for each of its modes, a word that Python takes for an identifier.
+    """``layout`` with a name for each of its modes: a letter, then letters, digits and ``_``; no keyword of Python.
 
     Domain -> codomain: those of ``layout``. Post: R == layout.
 
     Raises:
-        LayoutError: too few or many names, one twice, or one that is no identifier.
+        LayoutError: too few or many names, one twice, or one that is no name.
 
     >>> print(named(Layout((128, 8)), "m", "k"), named(Layout((128, 8)), "m", "k")["k"])
     (m=128,k=8):(1,128) 8:128
     """
     if len(names) != layout.rank or len(set(names)) < len(names) or not all(map(_is_name, names)):
         raise LayoutError(
-            "each mode of a layout has a name of its own, a letter and then letters, digits and _",
+            "each mode of a layout has a name of its own: a letter, then letters, digits and _; no keyword of Python",
             got=f"{', '.join(map(repr, names)) or 'none'} for the {layout.rank} mode(s) of {layout}",
         )
     if not isinstance(layout.shape, tuple):
@@ -96,7 +98,7 @@ def named(layout: Layout, *names: str) -> NamedLayout:
 
 
 def _is_name(name: object) -> bool:
-    return isinstance(name, str) and name.isascii() and name.isidentifier()
+    return isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) is not None and not iskeyword(name)
 
 
 def with_names_of(model: Layout, result: Layout) -> Layout:

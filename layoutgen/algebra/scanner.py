@@ -10,7 +10,7 @@ from layoutgen.algebra.int_tuple import IntTuple
 from layoutgen.algebra.runtime import RuntimeInt
 from layoutgen.errors import LayoutError
 
-_NAME = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)\s*=")
+_NAME = re.compile(r"([A-Za-z][A-Za-z_0-9]*)\s*=")
 _INT = re.compile(r"-?[0-9]+")
 MOST_DIGITS = 18  # any such number is an int64
 MOST_NESTED = 32

@@ -297,7 +297,7 @@ EVERY: tuple[Rule, ...] = (
     _hint(
         "raster",
         "On a large grid, blocks that run together share rows and columns of tiles in L2.",
-        "A GROUP_M of 1 walks whole columns of tiles: a wave's blocks touch more rows and columns of tiles than in "
+        "A GROUP_M of 1 walks whole rows of tiles: a wave's blocks touch more rows and columns of tiles than in "
         "groups of 8, and memory has to feed the difference. Of three specs at 4096, 8192 and "
         "16384 on an H200, groups of 8 made one faster: salykov_128x128x8 at 16384, from 48.3 to 49.4 TFLOP/s. Of the "
         "other eight none changed by more than 0.4%, up or down.",

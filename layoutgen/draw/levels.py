@@ -11,7 +11,7 @@ from layoutgen.draw.palette import TONES, tone
 from layoutgen.errors import DrawError
 from layoutgen.facts import c_owners
 from layoutgen.plan.model import Plan
-from layoutgen.plan.schedule import tiles, work
+from layoutgen.plan.schedule import raster_words, tiles, work
 from layoutgen.plan.tile import WARP_SIZE
 
 MOST_TILES = 32  # drawn along each mode of C
@@ -59,6 +59,7 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
         for mode, extent, size in (("m", extents[0], block_m), ("n", extents[1], block_n))
         if extent % size
     ]
+    words = raster_words(schedule)
     along = {"along_m": "m", "along_n": "n"}[schedule.raster]
     side = max(26.0, min(64.0, 720 / max(shown_rows, shown_columns)))
     panel = Panel(
@@ -81,8 +82,8 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
     )
     return Drawing(
         f"{plan.name}: which block computes which tile of C",
-        f"Numbers are blocks in launch order, below them the tile (m, n). Neighbouring blocks walk {along} within "
-        f"groups of {schedule.group} tiles, so that blocks which run together share rows of A and columns of B in L2; "
+        f"Numbers are blocks in launch order, below them the tile (m, n). {words[0].upper()}{words[1:]}, "
+        f"so that blocks which run together share rows of A and columns of B in L2; "
         f"each sums over K = {extents[2]} in steps of {block_k}.{cut}" + "".join(f" The last {end}." for end in ends),
         beside([panel]),
         (Key("t0", f"one colour: {schedule.group} blocks that follow one another (eight colours, repeated)"),),

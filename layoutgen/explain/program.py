@@ -19,7 +19,7 @@ from layoutgen.plan.model import (
     StoreTile,
     Wait,
 )
-from layoutgen.plan.schedule import work
+from layoutgen.plan.schedule import raster_words, work
 
 SAMPLE_TILES = 32  # the tiles a side of the problem that the raster is shown on
 
@@ -54,11 +54,8 @@ def _raster(plan: Plan) -> str:
     group = schedule.group
     blocks = sorted({0, 1, group, group * SAMPLE_TILES} & set(range(len(ranges))))
     tiles = [f"{block} ({ranges[block].m // block_m},{ranges[block].n // block_n})" for block in blocks]
-    along = schedule.raster.replace("_", " ")
-    return (
-        f"Raster {along}, groups of {plural(group, 'tile')}: of {SAMPLE_TILES} x {SAMPLE_TILES} tiles, block "
-        f"{', '.join(tiles)}."
-    )
+    words = raster_words(schedule)
+    return f"{words[0].upper()}{words[1:]}: of {SAMPLE_TILES} x {SAMPLE_TILES} tiles, block {', '.join(tiles)}."
 
 
 def _turns(plan: Plan) -> Iterator[tuple[int | None, list[Step]]]:

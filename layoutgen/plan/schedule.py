@@ -24,6 +24,14 @@ def plan_schedule(spec: Spec) -> Schedule:
     return Schedule("data_parallel", spec.schedule.raster, spec.schedule.group, spec.schedule.min_blocks)
 
 
+def raster_words(schedule: Schedule) -> str:
+    """How blocks that are neighbours in launch order lie in C, in words."""
+    fast, slow = ("m", "n") if schedule.raster == "along_m" else ("n", "m")
+    if schedule.group == 1:
+        return f"neighbouring blocks walk {slow}, one tile of {fast} after the other"
+    return f"neighbouring blocks walk {fast} within groups of {schedule.group} tiles"
+
+
 def tiles(tile: CTile, m: int, n: int) -> tuple[int, int]:
     """Problem extents -> number of block tiles in m and n."""
     return -(-m // tile.block[0]), -(-n // tile.block[1])

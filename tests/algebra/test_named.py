@@ -99,6 +99,8 @@ def test_a_refused_composition_blames_modes_by_name(b: str, blamed: str) -> None
         (lambda it: named(it, "m"), "'m' for the 2", None),
         (lambda it: named(it, "m", "m"), "'m', 'm'", None),
         (lambda it: named(it, "m", "2k"), "'2k'", None),
+        (lambda it: named(it, "_m", "k"), "'_m'", None),
+        (lambda it: named(it, "m", "for"), "'for'", None),
         (lambda it: Layout.parse("(m=4,8):(8,1)"), "'8' at column 6", "a name and '='"),
         (lambda it: Layout.parse("(m=4,k=(a=2,2)):(8,1)"), "'a' at column", "an integer"),
     ],
