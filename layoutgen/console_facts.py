@@ -74,8 +74,14 @@ def bound_lines(found: Facts) -> list[str]:
     clocks = ", ".join(f"{name} {value:.0f}" for name, value in found.bound.clocks.items())
     intensity, device = found.intensity, found.device
     lines = [
-        f"clocks of a k-tile on one SM: {clocks}",
-        f"ceiling {found.ceiling:.1f} of {device.fp32_tflops:.1f} TFLOP/s, set by {found.bound.limiter}",
+        *(
+            [f"no accesses, clocks or ceiling: banks, sectors and issue slots are NVIDIA's, {device.name} is AMD's"]
+            if found.ceiling is None
+            else [
+                f"clocks of a k-tile on one SM: {clocks}",
+                f"ceiling {found.ceiling:.1f} of {device.fp32_tflops:.1f} TFLOP/s, set by {found.bound.limiter}",
+            ]
+        ),
         f"FLOP a byte: block {intensity.block:.4g}, warp {intensity.warp:.4g}, thread {intensity.thread:.4g}; "
         f"without L2 hits, memory feeds {found.roof:.1f} TFLOP/s",
     ]
@@ -94,5 +100,6 @@ def print_facts(found: Facts) -> None:
     """A spec's facts, from its budgets to its ceiling."""
     typer.echo(f"{found.plan.name}, variant {found.plan.variant}, on {found.device.name}")
     print_table(budget_table(found))
-    print_table(access_table(found))
+    if found.accesses:
+        print_table(access_table(found))
     typer.echo("\n".join(bound_lines(found)) + "\n")

@@ -58,10 +58,22 @@ def test_the_example_of_the_docs() -> None:
 
 
 def test_what_a_base_gives_is_kept_but_for_what_the_file_says() -> None:
-    made = loads("{name: slow-mi300x, base: MI300X, sms: 38, memory_gbs: 662.5, shared_reserved_per_block: 0}")
+    made = loads(
+        "{name: slow-mi300x, base: MI300X, sms: 38, fp32_tflops: 20.4, memory_gbs: 662.5, shared_reserved_per_block: 0}"
+    )
     assert changed(made, device("mi300x")) == {
-        "name": "slow-mi300x", "sms": 38, "memory_gbs": 662.5, "source": "<text>",
+        "name": "slow-mi300x", "sms": 38, "fp32_tflops": 20.4, "memory_gbs": 662.5, "source": "<text>",
     }  # fmt: skip
+
+
+def test_a_peak_may_be_lower_than_the_lanes_allow_and_not_higher() -> None:
+    """84 multiprocessors of 128 lanes at 1.8 GHz: 38.7 TFLOP/s. A vendor may round that up."""
+    mine = "name: mine\nbase: rtxa6000\nfp32_tflops: {}\n"
+    assert loads(mine.format(30)).flop_per_clock == pytest.approx(30e12 / (84 * 1.8e9))
+    assert loads(mine.format(39)).flop_per_clock == 2 * 128
+    with pytest.raises(SpecError, match="no more than the lanes give") as caught:
+        loads(mine.format(41))
+    assert caught.value.errors[0].where is not None and caught.value.errors[0].where.line == 3
 
 
 def test_a_compute_capability_gives_its_limits() -> None:
