@@ -202,8 +202,8 @@ def bound(
     """Plan and its accesses on a device -> the clocks of a k-tile.
 
     Args:
-        l2_hits: the part of the global reads that L2 answers (see raster_traffic), which don't count for memory; None where
-            no problem says so: what L2 answers may be anything then, and memory sets no bound.
+        l2_hits: the part of the global reads that L2 answers (see raster_traffic), which don't count for memory; None
+            where no problem says so: what L2 answers may be anything then, and memory sets no bound.
         loop: what was compiled, if it was.
     """
     block_m, block_n, block_k = plan.tile.block
