@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from layoutgen.console import plain_table, print_table
+from layoutgen.errors import counted
 from layoutgen.facts import Facts
 
 BAR = 24  # characters
@@ -33,7 +34,7 @@ def budget_table(found: Facts) -> Table:
     )  # fmt: skip
     table.add_row(
         "resident warps",
-        f"{resident.blocks} blocks of {resident.warps}, limited by {' and '.join(resident.limited_by)}",
+        f"{counted(resident.blocks, 'block')} of {resident.warps}, limited by {' and '.join(resident.limited_by)}",
         _bar(resident.blocks * resident.warps, resident.max_warps), f"{resident.max_warps}",
     )  # fmt: skip
     return table
@@ -88,7 +89,8 @@ def bound_lines(found: Facts) -> list[str]:
     if found.problem is not None:
         about, waves = found.problem, found.problem.waves
         lines += [
-            f"{' x '.join(map(str, about.extents))}: {waves.tiles} tiles in {waves.waves:.2f} waves of {waves.slots}; "
+            f"{' x '.join(map(str, about.extents))}: {counted(waves.tiles, 'tile')} in "
+            f"{waves.waves:.2f} waves of {waves.slots}; "
             f"{waves.efficiency:.0%} of the places have a tile, {waves.useful:.0%} of what is computed is real",
             f"variant {found.plan.variant}; {about.raster.l2_hits:.0%} of the reads of A and B hit L2; "
             f"the problem's own {about.work.intensity:.4g} FLOP a byte feed {about.roof:.1f} TFLOP/s",

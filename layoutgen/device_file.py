@@ -21,6 +21,7 @@ from layoutgen.yamltext import INVALID, Document, Kind, describe, read
 
 KIND: Final = Kind("device description", "the one in docs/my_gpu.yaml")
 MAX_INT: Final = 1 << 30
+BANKS, BANK_BYTES = 32, 4  # those of `layoutgen.facts.banks`, which knows no other
 ROUNDED: Final = 1.03  # a vendor's peak may be rounded up, and its clock down
 
 _TYPES: Final[dict[str, type]] = get_type_hints(Device)
@@ -60,6 +61,11 @@ _TOGETHER: Final[tuple[tuple[tuple[str, ...], str, Callable[[Device], bool]], ..
         ("registers_per_sm", "partitions", "register_unit"),
         "each part of a multiprocessor must have whole units of registers",
         lambda each: each.registers_per_sm % (each.partitions * each.register_unit) == 0,
+    ),
+    (
+        ("shared_banks", "bank_bytes"),
+        f"shared memory must have {BANKS} banks of {BANK_BYTES} bytes, which is what wavefronts are counted for",
+        lambda each: (each.shared_banks, each.bank_bytes) == (BANKS, BANK_BYTES),
     ),
     (
         ("fp32_tflops", "sms", "boost_mhz", "fp32_lanes_per_sm"),

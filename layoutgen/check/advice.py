@@ -7,6 +7,7 @@ from math import gcd
 
 from layoutgen.algebra import max_vector
 from layoutgen.check.findings import Finding, warning
+from layoutgen.errors import counted
 from layoutgen.facts import AccessFacts, Facts
 from layoutgen.plan import Plan
 from layoutgen.plan.model import Operand
@@ -122,7 +123,7 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
     if 0 < warps < device.schedulers_per_sm:
         yield warning(
             spec, "idle-schedulers", "tiling.block", "every warp scheduler of a multiprocessor has a warp",
-            f"{warps} resident warps, limited by {' and '.join(resident.limited_by)}",
+            f"{counted(warps, 'resident warp')}, limited by {' and '.join(resident.limited_by)}",
             f"{device.schedulers_per_sm} on {device.name}", "use more warps, or smaller blocks of which more fit",
         )  # fmt: skip
     clocks = found.bound.clocks

@@ -17,13 +17,11 @@ from layoutgen.check.mend import Edit, Said, corrected, mended
 from layoutgen.check.plans import copies, residency, storage
 from layoutgen.check.problem import for_problem
 from layoutgen.errors import PlanError
-from layoutgen.facts import Facts, facts
+from layoutgen.facts import Facts, facts, registers
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan, plan, plan_primary
-from layoutgen.problem import fits, packed
+from layoutgen.problem import Extents, fits, packed
 from layoutgen.spec import Spec
-
-Extents = tuple[int, int, int]
 
 
 def require_legal(spec: Spec, device: Device) -> Report:
@@ -79,12 +77,14 @@ def _see(spec: Spec, device: Device, shape: Extents | None, planned: Callable[[S
     except PlanError as failure:
         return _Seen((_refused(spec, failure),))
     primary = plans[0]
-    always = facts(primary, device)
-    found = always if shape is None else _facts_for(plans, device, shape)
-    wrong = (*copies(spec, plans), *storage(spec, primary, device), *residency(spec, primary, always.registers, device))
+    found = facts(primary, device) if shape is None else _facts_for(plans, device, shape)
+    bounds = registers(primary, device)
+    wrong = (*copies(spec, plans), *storage(spec, primary, device), *residency(spec, primary, bounds, device))
     seen = _Seen(wrong, plans, found)
     if not seen.sound:
         return seen
+    # What is said whatever the problem must not depend on its strides.
+    always = found if shape is None else facts(primary, device)
     return replace(seen, findings=(*wrong, *advice(spec, primary, always), *for_problem(spec, plans, found)))
 
 

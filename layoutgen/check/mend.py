@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from layoutgen.algebra import Layout
 from layoutgen.check.findings import Finding
+from layoutgen.check.problem import GROUP
 from layoutgen.plan import Plan
 from layoutgen.plan.copies import DEFAULT_ATOM
 from layoutgen.plan.model import Operand
@@ -23,7 +24,7 @@ MOST_TRIES = 24  # edits for one finding; each takes some milliseconds
 PADS = (4, 8, 12, 16, 20, 24, 28, 0)  # words after a row, in the order in which they are tried
 LANES = ("(8,4):(4,1)", "(4,8):(8,1)", "(4,(2,4)):(2,(1,8))", "(8,4):(1,8)", "(4,8):(1,4)", "(2,16):(16,1)")
 PAIRED = ("(4,(2,4)):(2,(1,8))", "((2,4),4):((1,8),2)")  # pairs of lanes read alike, of A as of B
-Said = frozenset[tuple[str, str]]  # rule and message of each error and warning
+Said = frozenset[tuple[str, str]]  # rule and message of each finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
             yield from _blocks(spec, lambda extent: extent // 2)
             yield from _blocks(spec, lambda extent: extent * 2)
         case "memory-bound":
-            yield from (Edit("schedule.group", group) for group in (8, 4, 16))
+            yield from (Edit("schedule.group", group) for group in (GROUP, GROUP // 2, 2 * GROUP))
             yield from _blocks(spec, lambda extent: extent * 2)
 
 
@@ -162,9 +163,9 @@ def _storages(operand: Operand) -> Iterator[Edit]:
 
 
 def _copies(spec: Spec, primary: Plan, operand: Operand) -> Iterator[Edit]:
-    """The planner's own copy, then others in which all threads that find an element take part.
+    """The spec's own copy word by word, if it is one of words; the planner's own; then others of all threads.
 
-    None of them reads less at once than the spec's: that may mend what is said of its accesses, but costs more of them.
+    None of those last reads less at once than the spec's: that may mend what is said of its accesses, but costs more.
     """
     key, given = f"copies.{operand.name}", getattr(spec.copies, operand.name)
     atom: Any = DEFAULT_ATOM if given is None else given.atom

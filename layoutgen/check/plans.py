@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from layoutgen.check.findings import Finding, error, warning
 from layoutgen.check.levels import capability, fits_block
+from layoutgen.errors import counted
 from layoutgen.facts import Registers, cover_copy, register_cap, resident_blocks, shared_collision
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan
@@ -115,6 +116,6 @@ def spilled(spec: Spec, built: Plan, registers: int, spill_bytes: int, device: D
         spec, "spilled", "schedule.min_blocks" if fewer else "tiling.block",
         "ptxas keeps the values of a thread in registers",
         f"{spill_bytes} bytes of spill loads and stores in variant {built.variant}, beside {registers} registers",
-        f"none; {blocks} blocks of {threads} threads leave {register_cap(threads, blocks, device)} registers",
+        f"none; {register_cap(threads, blocks, device)} registers for {counted(blocks, 'block')} of {threads} threads",
         f"write schedule.min_blocks: {fewer[0]}" if fewer else "use a smaller block tile, or more warps",
     )  # fmt: skip

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from layoutgen.check.findings import Severity
+from layoutgen.problem import Extents
 
 BASE = "warptile_128x128"
 Stage = Literal["read", "check", "build"]
-Extents = tuple[int, int, int]
 Edits = dict[str, str | None]
 
 

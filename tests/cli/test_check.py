@@ -99,6 +99,12 @@ def test_no_access_is_shown_on_a_device_of_amd_s(cli: Cli) -> None:
     assert "shared memory a block" in done.stdout
 
 
+def test_one_block_and_one_tile_are_one(cli: Cli) -> None:
+    one = cli("check", "warptile_128x128", "--device", "mi300x", "--shape", "128")
+    assert "1 block of 2, limited by" in one.stdout and ": 1 tile in " in one.stdout
+    assert "1 blocks" not in one.stdout and "1 tiles" not in one.stdout
+
+
 def test_warnings_are_shown_and_are_legal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 

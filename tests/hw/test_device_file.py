@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from layoutgen import device_file
+from layoutgen import device_file, facts
 from layoutgen.device_file import find, is_path, load, loads
 from layoutgen.errors import LayoutgenError, SpecError
 from layoutgen.hw import devices
@@ -74,6 +74,20 @@ def test_a_peak_may_be_lower_than_the_lanes_allow_and_not_higher() -> None:
     with pytest.raises(SpecError, match="no more than the lanes give") as caught:
         loads(mine.format(41))
     assert caught.value.errors[0].where is not None and caught.value.errors[0].where.line == 3
+
+
+@pytest.mark.parametrize("banks", ["shared_banks: 16", "bank_bytes: 8"])
+def test_other_banks_than_wavefronts_are_counted_for_are_refused(banks: str) -> None:
+    assert (device_file.BANKS, device_file.BANK_BYTES) == (facts.BANKS, facts.BANK_BYTES)
+    with pytest.raises(SpecError, match="must have 32 banks of 4 bytes"):
+        loads(f"name: mine\nbase: rtxa6000\n{banks}\n")
+
+
+def test_a_block_s_registers_are_a_limit() -> None:
+    """A quarter of a multiprocessor's 65,536 for the block: 128 of a thread of 128, 64 of one of 256."""
+    mine = loads("name: mine\nbase: rtxa6000\nregisters_per_block: 16384\n")
+    assert [facts.register_cap(threads, 1, mine) for threads in (64, 128, 256)] == [255, 128, 64]
+    assert facts.register_cap(128, 8, mine) == facts.register_cap(128, 8, device("rtxa6000")) == 64
 
 
 def test_a_compute_capability_gives_its_limits() -> None:
