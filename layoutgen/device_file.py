@@ -21,7 +21,6 @@ from layoutgen.yamltext import INVALID, Document, Kind, describe, read
 
 KIND: Final = Kind("device description", "the one in docs/my_gpu.yaml")
 MAX_INT: Final = 1 << 30
-BANKS, BANK_BYTES = 32, 4  # those of `layoutgen.facts.banks`, which knows no other
 ROUNDED: Final = 1.03  # a vendor's peak may be rounded up, and its clock down
 
 _TYPES: Final[dict[str, type]] = get_type_hints(Device)
@@ -64,8 +63,9 @@ _TOGETHER: Final[tuple[tuple[tuple[str, ...], str, Callable[[Device], bool]], ..
     ),
     (
         ("shared_banks", "bank_bytes"),
-        f"shared memory must have {BANKS} banks of {BANK_BYTES} bytes, which is what wavefronts are counted for",
-        lambda each: (each.shared_banks, each.bank_bytes) == (BANKS, BANK_BYTES),
+        "shared memory must have {shared_banks} banks of {bank_bytes} bytes, as wavefronts are counted for no other"
+        "".format(**_DEFAULTS),
+        lambda each: all(getattr(each, key) == _DEFAULTS[key] for key in ("shared_banks", "bank_bytes")),
     ),
     (
         ("fp32_tflops", "sms", "boost_mhz", "fp32_lanes_per_sm"),
