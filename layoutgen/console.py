@@ -153,8 +153,9 @@ def check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
             found = report.facts
             table.add_row(
                 report.name, _verdict(report.legal), str(found.threads),
-                f"{found.registers.minimum}..{found.registers.cap}", f"{found.shared.bytes:,}", str(found.conflicts),
-                f"{found.ceiling:.1f}",
+                f"{found.registers.minimum}..{found.registers.cap}", f"{found.shared.bytes:,}",
+                "-" if found.conflicts is None else str(found.conflicts),
+                "-" if found.ceiling is None else f"{found.ceiling:.1f}",
             )  # fmt: skip
     return table
 

@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 
 from layoutgen.console import plain_table, print_table
+from layoutgen.errors import counted
 from layoutgen.facts import Facts
 
 BAR = 16  # characters
@@ -58,27 +59,30 @@ def _ratio(total: int, requests: int) -> str:
     return f"{total / requests:.3g}" if requests else "-"
 
 
-def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
-
-
 def bound_lines(found: Facts) -> list[str]:
     """What limits the speed, in sentences."""
     clocks = ", ".join(f"{name} {value:.0f}" for name, value in found.bound.clocks.items())
     intensity, device = found.intensity, found.device
     resident = found.occupancy
     lines = [
-        f"an SM has room for {_blocks(resident.blocks)} of {resident.warps} warps, limited by "
+        f"an SM has room for {counted(resident.blocks, 'block')} of {resident.warps} warps, limited by "
         f"{' and '.join(resident.limited_by)}; {found.shared.padding:,} of the shared bytes are padding",
-        f"clocks of a k-tile on one SM: {clocks}",
-        f"ceiling {found.ceiling:.1f} of {device.fp32_tflops:.1f} TFLOP/s, set by {found.bound.limiter}",
+        *(
+            [f"no accesses, clocks or ceiling: banks, sectors and issue slots are NVIDIA's, {device.name} is AMD's"]
+            if found.ceiling is None
+            else [
+                f"clocks of a k-tile on one SM: {clocks}",
+                f"ceiling {found.ceiling:.1f} of {device.fp32_tflops:.1f} TFLOP/s, set by {found.bound.limiter}",
+            ]
+        ),
         f"FLOP a byte: block {intensity.block:.4g}, warp {intensity.warp:.4g}, thread {intensity.thread:.4g}; "
         f"without L2 hits, memory feeds {found.roof:.1f} TFLOP/s",
     ]
     if found.problem is not None:
         about, waves = found.problem, found.problem.waves
         lines += [
-            f"{' x '.join(map(str, about.extents))}: {waves.tiles} tiles in {waves.waves:.2f} waves of {waves.slots}; "
+            f"{' x '.join(map(str, about.extents))}: {counted(waves.tiles, 'tile')} in "
+            f"{waves.waves:.2f} waves of {waves.slots}; "
             f"{waves.efficiency:.0%} of the places have a tile, {waves.useful:.0%} of what is computed is real",
             f"variant {found.plan.variant}; {about.raster.l2_hits:.0%} of the reads of A and B hit L2; "
             f"the problem's own {about.work.intensity:.4g} FLOP a byte feed {about.roof:.1f} TFLOP/s",
@@ -90,5 +94,6 @@ def print_facts(found: Facts) -> None:
     """A spec's facts, from its budgets to its ceiling."""
     typer.echo(f"{found.plan.name}, variant {found.plan.variant}, on {found.device.name}")
     print_table(budget_table(found))
-    print_table(access_table(found))
+    if found.accesses:
+        print_table(access_table(found))
     typer.echo("\n".join(bound_lines(found)) + "\n")

@@ -21,6 +21,7 @@ from layoutgen.yamltext import INVALID, Document, Kind, describe, read
 
 KIND: Final = Kind("device description", "the one in docs/my_gpu.yaml")
 MAX_INT: Final = 1 << 30
+ROUNDED: Final = 1.03  # a vendor's peak may be rounded up, and its clock down
 
 _TYPES: Final[dict[str, type]] = get_type_hints(Device)
 _KEYS: Final = ("base", *_TYPES)
@@ -59,6 +60,17 @@ _TOGETHER: Final[tuple[tuple[tuple[str, ...], str, Callable[[Device], bool]], ..
         ("registers_per_sm", "partitions", "register_unit"),
         "each part of a multiprocessor must have whole units of registers",
         lambda each: each.registers_per_sm % (each.partitions * each.register_unit) == 0,
+    ),
+    (
+        ("shared_banks", "bank_bytes"),
+        "shared memory must have {shared_banks} banks of {bank_bytes} bytes, as wavefronts are counted for no other"
+        "".format(**_DEFAULTS),
+        lambda each: all(getattr(each, key) == _DEFAULTS[key] for key in ("shared_banks", "bank_bytes")),
+    ),
+    (
+        ("fp32_tflops", "sms", "boost_mhz", "fp32_lanes_per_sm"),
+        "the peak must be no more than the lanes give at their clock, an FMA counted as two",
+        lambda each: each.fp32_tflops * 1e6 <= ROUNDED * 2 * each.sms * each.boost_mhz * each.fp32_lanes_per_sm,
     ),
 )
 

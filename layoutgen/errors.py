@@ -17,6 +17,15 @@ class Where:
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
+def counted(number: int, what: str) -> str:
+    """How many there are, in words.
+
+    >>> counted(1, "block"), counted(0, "block")
+    ('1 block', '0 blocks')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 class LayoutgenError(Exception):
     """Base of every error that layoutgen raises on purpose.
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from layoutgen.plan.model import OperandRequirement, Plan
 
+Extents = tuple[int, int, int]  # m, n and k
+
 
 @dataclass(frozen=True, slots=True)
 class View:

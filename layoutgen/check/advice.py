@@ -7,6 +7,7 @@ from math import gcd
 
 from layoutgen.algebra import max_vector
 from layoutgen.check.findings import Finding, warning
+from layoutgen.errors import counted
 from layoutgen.facts import AccessFacts, Facts
 from layoutgen.plan import Plan
 from layoutgen.plan.model import Operand
@@ -122,18 +123,21 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
     if 0 < warps < device.schedulers_per_sm:
         yield warning(
             spec, "idle-schedulers", "tiling.block", "every warp scheduler of a multiprocessor has a warp",
-            f"{warps} resident warps, limited by {' and '.join(resident.limited_by)}",
+            f"{counted(warps, 'resident warp')}, limited by {' and '.join(resident.limited_by)}",
             f"{device.schedulers_per_sm} on {device.name}", "use more warps, or smaller blocks of which more fit",
         )  # fmt: skip
     clocks = found.bound.clocks
     if clocks["shared memory"] > MUCH_LONGER * max(clocks["compute"], clocks["issue slots"]):
+        apart = [each.name for each in found.accesses if each.apart]
+        paired = ", or lanes that read alike in pairs, as (4,(2,4)):(2,(1,8)) does" if apart else ""
         copies = sum(each.wavefronts for each in found.accesses if each.opcode in ("cp.async", "st.shared"))
         yield warning(
             spec, "shared-bound", "tiling.values", "shared memory takes no longer over a k-tile than its FFMAs do",
             f"{clocks['shared memory']:.0f} clocks of wavefronts, {copies} of them copies', "
-            f"for {clocks['compute']:.0f} of FFMAs",
+            f"for {clocks['compute']:.0f} of FFMAs"
+            + (f"; of {' and '.join(apart)} no pairs of lanes read alike: twice the wavefronts" if apart else ""),
             f"at most {max(clocks['compute'], clocks['issue slots']):.0f}, give or take a tenth",
-            "give a thread more values, in both modes alike, for each load and copy to feed more FFMAs",
+            f"give a thread more values, in both modes alike, for each load and copy to feed more FFMAs{paired}",
         )  # fmt: skip
 
 

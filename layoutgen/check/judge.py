@@ -13,17 +13,15 @@ from functools import cache
 from layoutgen.check.advice import advice
 from layoutgen.check.findings import Finding, IllegalSpecError, Report
 from layoutgen.check.levels import architecture, levels, sizes
-from layoutgen.check.mend import Edit, Said, mended
+from layoutgen.check.mend import Edit, Said, corrected, mended
 from layoutgen.check.plans import copies, residency, storage
 from layoutgen.check.problem import for_problem
 from layoutgen.errors import PlanError
-from layoutgen.facts import Facts, facts
+from layoutgen.facts import Facts, facts, registers
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan, plan, plan_primary
-from layoutgen.problem import fits, packed
+from layoutgen.problem import Extents, fits, packed
 from layoutgen.spec import Spec
-
-Extents = tuple[int, int, int]
 
 
 def require_legal(spec: Spec, device: Device) -> Report:
@@ -60,9 +58,13 @@ class _Seen:
         return frozenset((each.rule, each.message) for each in self.findings)
 
     @property
+    def errors(self) -> Said:
+        return frozenset((each.rule, each.message) for each in self.findings if each.severity == "error")
+
+    @property
     def sound(self) -> bool:
         """What is wrong comes first: of an illegal spec nothing else is said."""
-        return all(finding.severity != "error" for finding in self.findings)
+        return not self.errors
 
 
 def _see(spec: Spec, device: Device, shape: Extents | None, planned: Callable[[Spec], tuple[Plan, ...]]) -> _Seen:
@@ -75,26 +77,31 @@ def _see(spec: Spec, device: Device, shape: Extents | None, planned: Callable[[S
     except PlanError as failure:
         return _Seen((_refused(spec, failure),))
     primary = plans[0]
-    always = facts(primary, device)
-    found = always if shape is None else _facts_for(plans, device, shape)
-    wrong = (*copies(spec, plans), *storage(spec, primary, device), *residency(spec, primary, always.registers, device))
+    found = facts(primary, device) if shape is None else _facts_for(plans, device, shape)
+    bounds = registers(primary, device)
+    wrong = (*copies(spec, plans), *storage(spec, primary, device), *residency(spec, primary, bounds, device))
     seen = _Seen(wrong, plans, found)
     if not seen.sound:
         return seen
+    # What is said whatever the problem must not depend on its strides.
+    always = found if shape is None else facts(primary, device)
     return replace(seen, findings=(*wrong, *advice(spec, primary, always), *for_problem(spec, plans, found)))
 
 
 def _mended(spec: Spec, seen: _Seen, device: Device, shape: Extents | None) -> Iterator[Finding]:
-    """Each finding, what is no error with the edit that mends it, if there is one."""
+    """Each finding, with the edit that mends it, if there is one."""
 
     @cache
-    def judge(edit: Edit) -> Said:
+    def see(edit: Edit) -> _Seen:
         # The primary variant is what is judged, but a problem may need another.
-        return _see(edit.apply(spec), device, shape, plan if shape else lambda given: (plan_primary(given),)).said
+        return _see(edit.apply(spec), device, shape, plan if shape else lambda given: (plan_primary(given),))
 
     for each in seen.findings:
-        edit = None if each.severity == "error" else mended(spec, seen.plans[0], each, seen.said, judge)
-        yield each if edit is None else replace(each, fix=str(edit))
+        if each.severity == "error":
+            yield replace(each, fix=corrected(spec, each, seen.errors, lambda edit: see(edit).errors))
+        else:
+            edit = mended(spec, seen.plans[0], each, seen.said, lambda edit: see(edit).said)
+            yield each if edit is None else replace(each, fix=str(edit))
 
 
 def _facts_for(plans: tuple[Plan, ...], device: Device, shape: Extents) -> Facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from layoutgen.algebra import Layout, covers_exactly_once
 from layoutgen.algebra.int_tuple import to_text
@@ -14,7 +14,7 @@ from layoutgen.hw.devices import Device
 from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE, compose_tile, map_threads, mend_cover, numbers, renumbered
-from layoutgen.spec import Spec
+from layoutgen.spec import Arch, Spec
 
 
 def architecture(spec: Spec, device: Device) -> Iterator[Finding]:
@@ -28,11 +28,15 @@ def architecture(spec: Spec, device: Device) -> Iterator[Finding]:
             "check and build for an NVIDIA device, such as h200",
         )  # fmt: skip
     else:
-        least, has = capability(spec.arch), 10 * device.cc[0] + device.cc[1]
-        if least > has or (spec.arch.endswith("a") and spec.arch != device.arch):
+        has = 10 * device.cc[0] + device.cc[1]
+        if capability(spec.arch) > has or (spec.arch.endswith("a") and spec.arch != device.arch):
+            older = [each for each in get_args(Arch) if not each.endswith("a") and capability(each) <= has]
+            itself = "" if device.arch == f"sm_{has}" else f", or {device.arch} itself"
             yield error(
                 spec, "arch", "arch", runs, f"{spec.arch} on {device.name}, which is {device.arch}",
-                f"sm_{has} or older, or {device.arch} itself", f"write arch: sm_{has}, or check against another device",
+                f"sm_{has} or older{itself}" if older else "nothing that a spec can name, as it is older than sm_80",
+                f"write arch: {max(older, key=capability)}, or check against another device" if older
+                else "check against another device",
             )  # fmt: skip
     if device.warp_size != WARP_SIZE and spec.tiling.lanes.size == WARP_SIZE:
         yield error(

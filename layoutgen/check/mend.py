@@ -11,9 +11,11 @@ from pydantic import BaseModel
 
 from layoutgen.algebra import Layout
 from layoutgen.check.findings import Finding
+from layoutgen.check.problem import GROUP
 from layoutgen.plan import Plan
 from layoutgen.plan.copies import DEFAULT_ATOM
 from layoutgen.plan.model import Operand
+from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, default_shared
 from layoutgen.plan.tile import WARP_SIZE, largest_divisor
 from layoutgen.spec import Copy, Spec, Tiler
@@ -21,7 +23,8 @@ from layoutgen.spec import Copy, Spec, Tiler
 MOST_TRIES = 24  # edits for one finding; each takes some milliseconds
 PADS = (4, 8, 12, 16, 20, 24, 28, 0)  # words after a row, in the order in which they are tried
 LANES = ("(8,4):(4,1)", "(4,8):(8,1)", "(4,(2,4)):(2,(1,8))", "(8,4):(1,8)", "(4,8):(1,4)", "(2,16):(16,1)")
-Said = frozenset[tuple[str, str]]  # rule and message of each error and warning
+PAIRED = ("(4,(2,4)):(2,(1,8))", "((2,4),4):((1,8),2)")  # pairs of lanes read alike, of A as of B
+Said = frozenset[tuple[str, str]]  # rule and message of each finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,23 @@ def mended(spec: Spec, primary: Plan, finding: Finding, before: Said, judge: Cal
     return None
 
 
+def corrected(spec: Spec, finding: Finding, before: Said, judge: Callable[[Edit], Said]) -> str:
+    """The fix of an error: an edit of the stages only if it was tried, others as they stand.
+
+    before: the errors of the spec. judge: an edit -> the errors of the spec with it.
+    """
+    if not finding.fix.startswith("write shared.stages:"):
+        return finding.fix
+    most = max(2, min(spec.shared.stages, MAX_STAGES))
+    edits = [Edit("shared.stages", each) for each in range(most, 1, -1) if each != spec.shared.stages]
+    left = {edit: judge(edit) - before for edit in edits if (finding.rule, finding.message) not in judge(edit)}
+    # What has nothing to do with stages may come to light all the same.
+    fits = [edit for edit, new in left.items() if "shared-memory" not in {rule for rule, _ in new}]
+    if fits:
+        return str(next((edit for edit in fits if not left[edit]), fits[0]))
+    return "use a smaller block tile" + ("" if finding.rule == "shared-memory" else f", and 2 to {MAX_STAGES} stages")
+
+
 def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
     """What may mend a finding, the likeliest first."""
     operand = next((each for each in primary.operands if f"{each.name.upper()}'s" in finding.message), None)
@@ -113,6 +133,7 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
             m, n, k = spec.tiling.block
             yield from (Edit("tiling.block", (m, n, k // part)) for part in (2, 4) if k >= part)
         case "shared-bound":
+            yield from (Edit("tiling.lanes", Layout.parse(lanes)) for lanes in PAIRED)
             yield from (edit for each in primary.operands for edit in islice(_storages(each), 1))
             given = [each for each in primary.operands if getattr(spec.copies, each.name) is not None]
             yield from (edit for each in given for edit in islice(_copies(spec, primary, each), 2))
@@ -124,7 +145,7 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
             yield from _blocks(spec, lambda extent: extent // 2)
             yield from _blocks(spec, lambda extent: extent * 2)
         case "memory-bound":
-            yield from (Edit("schedule.group", group) for group in (8, 4, 16))
+            yield from (Edit("schedule.group", group) for group in (GROUP, GROUP // 2, 2 * GROUP))
             yield from _blocks(spec, lambda extent: extent * 2)
 
 
@@ -142,9 +163,9 @@ def _storages(operand: Operand) -> Iterator[Edit]:
 
 
 def _copies(spec: Spec, primary: Plan, operand: Operand) -> Iterator[Edit]:
-    """The planner's own copy, then others in which all threads that find an element take part.
+    """The spec's own copy word by word, if it is one of words; the planner's own; then others of all threads.
 
-    None of them reads less at once than the spec's: that may mend what is said of its accesses, but costs more of them.
+    None of those last reads less at once than the spec's: that may mend what is said of its accesses, but costs more.
     """
     key, given = f"copies.{operand.name}", getattr(spec.copies, operand.name)
     atom: Any = DEFAULT_ATOM if given is None else given.atom

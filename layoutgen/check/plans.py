@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from layoutgen.check.findings import Finding, error, warning
 from layoutgen.check.levels import capability, fits_block
+from layoutgen.errors import counted
 from layoutgen.facts import Registers, cover_copy, register_cap, resident_blocks, shared_collision
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan
@@ -83,19 +84,23 @@ def residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> I
         )  # fmt: skip
         return
     fit = resident_blocks(primary, bounds.minimum, device)
+    spare = SPARE_REGISTERS if device.cc else 0  # what ptxas needs says nothing about AMD
+    easy = resident_blocks(primary, bounds.minimum + spare, device)
     if blocks > fit > 0:
         yield error(
             spec, "min-blocks", "schedule.min_blocks", "min_blocks blocks fit on one multiprocessor",
             f"{blocks} blocks of {threads} threads, {bounds.minimum} registers each, and {primary.shared_bytes} bytes "
-            "of shared memory", f"{fit} on {device.name}", f"write schedule.min_blocks: {fit}",
+            "of shared memory",
+            f"{fit} on {device.name}" + (f", {easy} with registers to spare" if 0 < easy < fit else ""),
+            f"write schedule.min_blocks: {easy or fit}",
         )  # fmt: skip
-    elif device.cc and bounds.minimum + SPARE_REGISTERS > bounds.cap:  # what ptxas needs says nothing about AMD
-        easy = resident_blocks(primary, bounds.minimum + SPARE_REGISTERS, device)
+    elif bounds.minimum + spare > bounds.cap:
         lower = 0 < easy < blocks
         yield warning(
             spec, "spills", "schedule.min_blocks" if lower else "tiling.block",
             "beside a thread's live values, registers are left for cursors and predicates",
-            f"{bounds.cap - bounds.minimum} of {bounds.cap} ({live})", f"{SPARE_REGISTERS}, or it will spill",
+            f"{bounds.cap - bounds.minimum} of {bounds.cap} ({live})",
+            f"{SPARE_REGISTERS}, or it may spill: a build tells",
             f"write schedule.min_blocks: {easy}" if lower else "use a smaller block tile",
         )  # fmt: skip
 
@@ -111,6 +116,6 @@ def spilled(spec: Spec, built: Plan, registers: int, spill_bytes: int, device: D
         spec, "spilled", "schedule.min_blocks" if fewer else "tiling.block",
         "ptxas keeps the values of a thread in registers",
         f"{spill_bytes} bytes of spill loads and stores in variant {built.variant}, beside {registers} registers",
-        f"none; {blocks} blocks of {threads} threads leave {register_cap(threads, blocks, device)} registers",
+        f"none; {register_cap(threads, blocks, device)} registers for {counted(blocks, 'block')} of {threads} threads",
         f"write schedule.min_blocks: {fewer[0]}" if fewer else "use a smaller block tile, or more warps",
     )  # fmt: skip

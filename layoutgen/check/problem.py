@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from layoutgen.check.findings import Finding, hint
+from layoutgen.errors import counted
 from layoutgen.facts import Facts, ProblemFacts, raster_traffic
 from layoutgen.plan import Plan
 from layoutgen.plan.storage import ITEMSIZE
@@ -14,6 +15,7 @@ from layoutgen.spec import Spec
 FEW_WAVES = 0.8  # of the slots' time must have a tile
 MUCH_USE = 0.75  # of the computed positions must exist
 GROUP = 8  # tiles
+LEAST_SIDE = 16  # of a block tile that is worth proposing
 MUCH_LESS = 0.9  # of what is read from memory without groups
 LARGE_GRID = 2  # waves, from which on the raster's order decides what L2 holds
 
@@ -28,9 +30,9 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
     if waves.efficiency < FEW_WAVES:
         yield hint(
             spec, "waves", "tiling.block", "the last wave of blocks nearly fills the device",
-            f"{waves.tiles} tiles of {block} for {waves.slots} blocks at once, {waves.waves:.2f} waves: a tile in "
-            f"{waves.efficiency:.0%} of the places", f"at least {FEW_WAVES:.0%}",
-            "use a smaller block tile, of which there are more" if waves.waves < 1
+            f"{counted(waves.tiles, 'tile')} of {block} for {counted(waves.slots, 'block')} at once, "
+            f"{waves.waves:.2f} waves: a tile in {waves.efficiency:.0%} of the places", f"at least {FEW_WAVES:.0%}",
+            _smaller(found, m, n) if waves.waves < 1
             else "use a block tile that gives just under a whole number of waves",
         )  # fmt: skip
     if waves.useful < MUCH_USE:
@@ -59,6 +61,21 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
             if of_itself
             else "use a larger block tile, or a larger schedule.group",
         )  # fmt: skip
+
+
+def _smaller(found: Facts, m: int, n: int) -> str:
+    """The largest block tile, by halves of the longer side, of which there are as many as places now."""
+    assert found.problem is not None
+    slots, (block_m, block_n, _) = found.problem.waves.slots, found.plan.tile.block
+    while -(-m // block_m) * -(-n // block_n) < slots:
+        if block_m >= block_n:
+            block_m //= 2
+        else:
+            block_n //= 2
+        if min(block_m, block_n) < LEAST_SIDE:
+            return f"use a smaller block tile; even of {LEAST_SIDE} x {LEAST_SIDE}, C has too few to fill the device"
+    tiles = -(-m // block_m) * -(-n // block_n)
+    return f"use a smaller block tile, such as {block_m} x {block_n}, of which there are {tiles}"
 
 
 def _aligned(primary: Plan) -> str:

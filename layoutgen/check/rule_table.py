@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from layoutgen.check.findings import Severity
+from layoutgen.problem import Extents
 
 BASE = "warptile_128x128"
 Stage = Literal["read", "check", "build"]
-Extents = tuple[int, int, int]
 Edits = dict[str, str | None]
 
 
@@ -272,7 +272,8 @@ EVERY: tuple[Rule, ...] = (
     _warning(
         "shared-bound",
         "Shared memory takes no longer over a k-tile than its FFMAs do.",
-        "A thread of p x q values reads p + q words for p q FFMAs: 4 x 8 values keep an H200's FP32 lanes waiting, "
+        "A thread of p x q values reads p + q words for p q FFMAs, in twice the wavefronts where no pairs of lanes (i "
+        "and i^1, or i and i^2) read alike. Without such pairs 4 x 8 values keep an H200's FP32 lanes waiting, and "
         "8 x 8 do not. Told where it takes a tenth longer: how many wavefronts a cp.async takes is an estimate.",
         {**_SMALL, "schedule.min_blocks": "1"},
     ),

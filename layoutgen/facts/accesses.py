@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from layoutgen.facts.banks import ROW_BYTES
 from layoutgen.facts.traffic import (
     Opcode,
     Sites,
@@ -21,6 +22,7 @@ from layoutgen.facts.traffic import (
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange
 from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, packed
 
 
@@ -48,6 +50,13 @@ class AccessFacts:
     conflict_free: int
     sectors: int
     ideal_sectors: int
+
+    @property
+    def apart(self) -> bool:
+        """Whether loads of shared memory are served by parts of a warp, as two by two are not where lanes agree in
+        pairs (see `banks.phases`): conflict_free would be half, then."""
+        parts = WARP_SIZE * self.bytes // ROW_BYTES
+        return self.opcode == "ld.shared" and parts > 1 and self.conflict_free == parts * self.requests
 
 
 def access_facts(plan: Plan, problem: Problem | None = None) -> tuple[AccessFacts, ...]:

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from layoutgen.plan.storage import SECTOR_BYTES
+
 BANKS = 32
 BANK_BYTES = 4
 ROW_BYTES = BANKS * BANK_BYTES
 MATRIX_ROWS = 8  # of 16 bytes each, the 8 x 8 matrix of 16-bit elements of ldmatrix and stmatrix
-WARP_SIZE = 32
-HALF_SECTOR = 16
+HALF_SECTOR = SECTOR_BYTES // 2  # what cp.async moves past L1 (PTX ISA, cp.async.cg)
 
 AccessKind = Literal["load", "store", "matrix"]
 

@@ -14,7 +14,7 @@ from layoutgen.facts.accesses import AccessFacts
 from layoutgen.hw.devices import Device
 from layoutgen.plan.model import Plan
 from layoutgen.plan.schedule import tiles, work
-from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 
 MOST_WALKED = 1 << 15  # tiles of a grid
 
@@ -162,27 +162,29 @@ class Bound:
     """One k-tile of one block, in clocks of the part of a multiprocessor that each resource is; the slowest decides.
 
     Attributes:
-        fma: issuing the FFMAs on the FP32 lanes. issue: issuing whatever the loop has, one instruction a clock and
+        fma: the FFMAs, at the device's FP32 peak. issue: issuing whatever the loop has, one instruction a clock and
             scheduler; before the kernel is built, its FFMAs and memory instructions alone. shared: wavefronts, one a
-            clock. memory: its global bytes at the SM's share of the bandwidth, but for what L2 answers.
+            clock; both are None for AMD's devices, of which neither is known. memory: its global bytes at the SM's
+            share of the bandwidth, but for what L2 answers; None where no problem says how much that is.
         flop: of the k-tile.
     """
 
     fma: float
-    issue: float
-    shared: float
-    memory: float
+    issue: float | None
+    shared: float | None
+    memory: float | None
     flop: int
 
     @property
     def clocks(self) -> dict[str, float]:
-        """Resource -> clocks, by their names in words."""
-        return {
+        """Resource -> clocks, by their names in words; without those of which nothing is known."""
+        every = {
             "compute": self.fma,
             "issue slots": self.issue,
             "shared memory": self.shared,
             "global memory": self.memory,
         }
+        return {name: clocks for name, clocks in every.items() if clocks is not None}
 
     @property
     def limiter(self) -> str:
@@ -194,13 +196,14 @@ def bound(
     plan: Plan,
     accesses: tuple[AccessFacts, ...],
     device: Device,
-    l2_hits: float = 0.0,
+    l2_hits: float | None = None,
     loop: Loop | None = None,
 ) -> Bound:
     """Plan and its accesses on a device -> the clocks of a k-tile.
 
     Args:
-        l2_hits: the part of the global reads that L2 answers (see raster_traffic), which don't count for memory.
+        l2_hits: the part of the global reads that L2 answers (see raster_traffic), which don't count for memory; None
+            where no problem says so: what L2 answers may be anything then, and memory sets no bound.
         loop: what was compiled, if it was.
     """
     block_m, block_n, block_k = plan.tile.block
@@ -208,17 +211,20 @@ def bound(
     of_tile = [access for access in accesses if access.per == "k-tile"]
     other = sum(access.requests for access in of_tile)
     issued = ffma + other if loop is None else loop.instructions * plan.threads.threads / device.warp_size
-    moved = sum(access.sectors for access in of_tile) * 32 * (1 - l2_hits)
+    moved = sum(access.sectors for access in of_tile) * SECTOR_BYTES
     bytes_per_clock = device.memory_gbs * 1e3 / (device.boost_mhz * device.sms)
+    flop, known = 2 * block_m * block_n * block_k, device.cc is not None
     return Bound(
-        fma=ffma * device.warp_size / device.fp32_lanes_per_sm,
-        issue=issued / device.partitions,
-        shared=float(sum(access.wavefronts for access in of_tile)),
-        memory=moved / bytes_per_clock,
-        flop=2 * block_m * block_n * block_k,
+        fma=flop / device.flop_per_clock,
+        issue=issued / device.partitions if known else None,
+        shared=float(sum(access.wavefronts for access in of_tile)) if known else None,
+        memory=moved * (1 - l2_hits) / bytes_per_clock if known and l2_hits is not None else None,
+        flop=flop,
     )
 
 
-def ceiling(found: Bound, device: Device) -> float:
-    """TFLOP/s of the whole device if its slowest resource is always busy."""
+def ceiling(found: Bound, device: Device) -> float | None:
+    """TFLOP/s of the whole device if its slowest resource is always busy; None for AMD's, whose others aren't known."""
+    if device.cc is None:
+        return None
     return found.flop / max(found.clocks.values()) * device.boost_mhz * device.sms / 1e6

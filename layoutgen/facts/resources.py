@@ -38,7 +38,10 @@ def register_cap(threads: int, blocks: int, device: Device) -> int:
     ptxas count, which caps a kernel of __launch_bounds__(288, 2) at 96.
     """
     warps_of_part = -(-threads // device.warp_size * blocks // device.partitions)
-    per_warp = device.registers_per_sm // device.partitions // warps_of_part
+    of_block = -(-threads // device.warp_size)
+    per_warp = min(
+        device.registers_per_sm // device.partitions // warps_of_part, device.registers_per_block // of_block
+    )
     per_warp -= per_warp % device.register_unit
     return min(device.registers_per_thread, per_warp // device.warp_size)
 

@@ -67,7 +67,9 @@ class Facts:
             both are None before.
         occupancy: with ptxas's registers, or before with the least that a thread can do with: then an upper bound.
         roof: TFLOP/s that memory feeds at the block tile's intensity, if L2 answered nothing. ceiling: TFLOP/s that
-            the slowest resource allows within the multiprocessor, and with the raster's L2 hits if there is a problem.
+            the slowest resource allows within the multiprocessor, and with the raster's L2 hits if there is a problem:
+            without one, memory sets none, as L2 may answer for it. None for AMD's devices.
+        accesses: none for AMD's devices: banks, sectors and warps of 32 are NVIDIA's.
     """
 
     plan: Plan
@@ -82,12 +84,14 @@ class Facts:
     intensity: Intensity
     roof: float
     bound: Bound
-    ceiling: float
+    ceiling: float | None
     problem: ProblemFacts | None
 
     @property
-    def conflicts(self) -> int:
-        """Wavefronts of a k-tile that bank conflicts add."""
+    def conflicts(self) -> int | None:
+        """Wavefronts of a k-tile that bank conflicts add; None for AMD's devices."""
+        if self.device.cc is None:
+            return None
         return sum(each.wavefronts - each.conflict_free for each in self.accesses if each.per == "k-tile")
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +115,7 @@ class Facts:
             "intensity": asdict(self.intensity),
             "roof_tflops": self.roof,
             "clocks_per_k_tile": self.bound.clocks,
-            "limiter": self.bound.limiter,
+            "limiter": None if self.ceiling is None else self.bound.limiter,
             "ceiling_tflops": self.ceiling,
             "problem": None
             if found is None
@@ -147,11 +151,11 @@ def facts(
     """
     bounds = registers(plan, device)
     resident = occupancy(plan, bounds.minimum if built is None else built, device)
-    accesses = access_facts(plan, problem)
+    accesses = () if device.cc is None else access_facts(plan, problem)
     itemsize = ITEMSIZE[plan.dtype]
     block = tile_intensity(*plan.tile.block[:2], itemsize)
     about = None if problem is None else _about(plan, device, problem, max(1, resident.blocks) * device.sms)
-    slowest = bound(plan, accesses, device, about.raster.l2_hits if about else 0.0, loop)
+    slowest = bound(plan, accesses, device, about.raster.l2_hits if about else None, loop)
     return Facts(
         plan=plan,
         device=device,

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutgen.algebra import Offsets
-from layoutgen.facts.banks import BANK_BYTES, ROW_BYTES, AccessKind, conflict_free, copy_wavefronts, wavefronts
+from layoutgen.facts.banks import (
+    BANK_BYTES,
+    HALF_SECTOR,
+    ROW_BYTES,
+    AccessKind,
+    conflict_free,
+    copy_wavefronts,
+    wavefronts,
+)
 from layoutgen.facts.ownership import first_word
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
@@ -22,7 +30,6 @@ from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, View
 
-BYPASS_BYTES = 16  # PTX ISA, cp.async.cg: cached in L2 alone, 16 bytes at a time
 FAR = np.int64(1) << 60  # beyond every address
 SHARED_PIECES = 1 << 20  # more than a block's shared memory has 32-byte pieces
 Opcode = Literal["ld.shared", "st.shared", "cp.async", "ld.global", "st.global"]
@@ -225,7 +232,7 @@ def _sectors(sites: Sites, reading: Lanes) -> int:
     if sites.source is None:
         return 0
     sector = by_warp(sites.source, 0) // SECTOR_BYTES
-    if sites.opcode == "cp.async" and sites.bytes == BYPASS_BYTES:
+    if sites.opcode == "cp.async" and sites.bytes == HALF_SECTOR:
         assert sites.shared is not None
         sector = sector * SHARED_PIECES + by_warp(sites.shared, 0) // SECTOR_BYTES
     return int(distinct(sector, reading).sum())

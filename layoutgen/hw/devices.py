@@ -100,6 +100,14 @@ class Device:
         return self.partitions
 
     @property
+    def flop_per_clock(self) -> float:
+        """FP32 operations of one SM in a clock: what its lanes can, or less where the peak is a lower, measured one.
+
+        The vendors' peaks are rounded, some of them up.
+        """
+        return min(2.0 * self.fp32_lanes_per_sm, self.fp32_tflops * 1e6 / (self.sms * self.boost_mhz))
+
+    @property
     def ridge(self) -> float:
         """FP32 operations a byte of memory traffic, above which the FP32 peak is the lower roof."""
         return self.fp32_tflops * 1e3 / self.memory_gbs

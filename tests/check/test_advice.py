@@ -90,7 +90,7 @@ def test_few_conflicts_are_not_worth_a_word() -> None:
     """12 x 2 threads copy B's 48 x 8 in 16-byte pieces: 3 phases take 4 wavefronts, in 4 of 384 clocks."""
     fields = {"block": (128, 48, 8), "warps": "1:0", "values": ("8", "2")}
     found = report(**fields)
-    assert found.facts is not None and found.facts.conflicts == 4 and found.facts.bound.fma == 384
+    assert found.facts is not None and found.facts.conflicts == 4 and round(found.facts.bound.fma) == 384
     assert "bank-conflicts" not in [each.rule for each in found.findings]
 
 
@@ -155,11 +155,28 @@ def test_too_few_values_for_their_loads() -> None:
     assert (loads, copies) == (320, 64 + 28)
     ffma = 64 * 64 * 8 // 128
     finding = only(found, "shared-bound")
-    assert finding.got == f"{loads + copies} clocks of wavefronts, {copies} of them copies', for {ffma} of FFMAs"
+    assert finding.got == (
+        f"{loads + copies} clocks of wavefronts, {copies} of them copies', for {ffma} of FFMAs; "
+        "of fragment_b no pairs of lanes read alike: twice the wavefronts"
+    )
     others = 8 * 4 * 3 + 4 * 4 + 4 * 1  # loads of A and B, copies of A and B
     assert finding.allowed == f"at most {ffma + others // 4}, give or take a tenth"
     assert line(found, "shared-bound", "  values:", block=(64, 64, 8), values=("4", "4"))
-    assert finding.fix == "write tiling.block: [128, 64, 8]"
+    assert finding.fix == "write tiling.lanes: (4,(2,4)):(2,(1,8))"
+
+
+def test_lanes_that_read_alike_in_pairs() -> None:
+    """With them each load of the tile above takes 2 wavefronts: of 8 k and 4 warps, 3 loads. Of 32 lanes in m, none."""
+    small = {"block": (64, 64, 8), "values": ("4", "4"), "lanes": "(4,(2,4)):(2,(1,8))"}
+    found = report(**small)
+    assert found.facts is not None and "shared-bound" not in [each.rule for each in found.findings]
+    reads = {each.name: each for each in found.facts.accesses}
+    assert reads["fragment_a"].wavefronts + reads["fragment_b"].wavefronts == 8 * 4 * 3 * 2
+    assert not any(each.apart for each in reads.values())
+    thin = {"block": (256, 32, 8), "warps": "(2,2):(2,1)", "lanes": "(32,1):(1,32)", "values": ("4", "4")}
+    assert [each.name for each in report(**thin).facts.accesses if each.apart] == ["fragment_a"]  # type: ignore[union-attr]
+    words = only(check(Draft(**{**small, "lanes": "(8,4):(4,1)"}).spec(), DEVICES["h200"], mend=False), "shared-bound")  # type: ignore[arg-type]
+    assert words.fix.endswith(", or lanes that read alike in pairs, as (4,(2,4)):(2,(1,8)) does")
 
 
 def test_schedulers_without_a_warp() -> None:

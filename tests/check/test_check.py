@@ -52,6 +52,42 @@ def test_shared_memory_is_the_device_s() -> None:
     assert rules(two) == ["min-blocks"] and two.findings[0].fix == "write schedule.min_blocks: 1"
 
 
+def test_a_fix_of_an_error_brings_no_other_error() -> None:
+    """Nine stages of 33 KB: eight are too many for an H200, six are not. One of 132 KB: no two of them fit."""
+    deep = {"block": (128, 128, 32), "values": ("8", "4")}
+    (nine,) = report(stages=9, **deep).of("error")
+    assert (nine.rule, nine.fix) == ("stages", "write shared.stages: 6")
+    assert report(stages=6, **deep).legal and not report(stages=7, **deep).legal
+    (one,) = report(stages=1, block=(128, 128, 128), values=("8", "4")).of("error")
+    assert one.fix == "use a smaller block tile, and 2 to 8 stages"
+    # Another error that comes to light is no reason to keep nine stages.
+    (hidden,) = report(stages=9, values=("4", "3")).of("error")
+    assert hidden.fix == "write shared.stages: 8"
+
+
+@pytest.mark.parametrize("blocks", [9, 16, 1000])
+def test_as_many_blocks_as_are_asked_for_leave_registers_to_spare(blocks: int) -> None:
+    """62 registers: eight blocks of 64 fit, six have the 80 that kernels without spills take."""
+    (error,) = report(min_blocks=blocks).findings
+    assert (error.allowed, error.fix) == ("8 on h200, 6 with registers to spare", "write schedule.min_blocks: 6")
+    assert rules(report(min_blocks=6)) == [] and rules(report(min_blocks=7)) == ["spills"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "allowed", "fix"),
+    [
+        ("sm_75", "nothing that a spec can name, as it is older than sm_80", "check against another device"),
+        ("sm_89", "sm_89 or older", "write arch: sm_89, or check against another device"),
+        ("sm_88", "sm_88 or older", "write arch: sm_87, or check against another device"),
+        ("sm_90", "sm_90 or older", "write arch: sm_90, or check against another device"),
+        ("sm_90a", "sm_90 or older, or sm_90a itself", "write arch: sm_90, or check against another device"),
+    ],
+)
+def test_the_architecture_to_write_is_one_that_a_spec_may_name(arch: str, allowed: str, fix: str) -> None:
+    (error,) = check(Draft(arch="sm_100").spec(), replace(DEVICES["h200"], arch=arch)).of("error")
+    assert (error.rule, error.allowed, error.fix) == ("arch", allowed, fix)
+
+
 def test_the_last_byte_of_shared_memory() -> None:
     """64 + 7 x 4066 words of A and 64 + 7 x 66 of B, each rounded to eight, in two stages: what one block may have."""
     full = report(shared_a="(64,8):(1,4066)", shared_b="(64,8):(1,66)")

@@ -60,6 +60,14 @@ def test_a_problem_of_300() -> None:
     assert waves.where.line == overhang.where.line == 6
 
 
+def test_too_few_tiles_are_told_a_size_of_which_there_are_enough() -> None:
+    """264 places: a 1024 x 1024 C has 256 tiles of 64 x 64, and 512 of 32 x 64. Of 128 x 128, no size is enough."""
+    assert only(report((1024, 1024, 1024)), "waves").fix.endswith("such as 32 x 64, of which there are 512")
+    assert only(report((300, 300, 300)), "waves").fix.endswith(f"such as 16 x 16, of which there are {19 * 19}")
+    one = only(report((128, 128, 128)), "waves")
+    assert "even of 16 x 16" in one.fix and one.got.startswith("1 tile of 128x128x8 for 264 blocks at once")
+
+
 def test_a_problem_of_1023() -> None:
     alignment = only(report((1023, 1023, 1023)), "alignment")
     assert alignment.got == "1023 x 1023 x 1023, dense, which variant ak_bn_4B takes"

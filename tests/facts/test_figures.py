@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from layoutgen.facts import facts, launch_waves, problem_work, raster_traffic, registers, roof, tile_intensity
+from layoutgen.facts.performance import bound
 from layoutgen.facts.resources import Occupancy, occupancy
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan, plan
@@ -119,8 +120,9 @@ def test_a_problem_brings_its_strides() -> None:
 
 def test_the_bound_of_a_k_tile_by_hand() -> None:
     """128 x 128 x 16 by 4 warps, on 4 x 32 lanes: 8192 FFMAs of a warp in 2048 clocks, and 464 accesses beside them."""
-    found = facts(primary("warptile_128x128"), DEVICES["h200"])
-    assert found.bound.fma == 2048
+    h200, each = DEVICES["h200"], primary("warptile_128x128")
+    found = facts(each, h200)
+    assert found.bound.fma == pytest.approx(2048, rel=2e-4)  # the vendor's 66.9 TFLOP/s are rounded
     requests = {"fragment_a": 2 * 16 * 4, "fragment_b": 4 * 16 * 4, "copy_a": 16 * 4, "copy_b": 4 * 4}
     assert found.bound.issue == (8192 + sum(requests.values())) / 4
     # A's copies read four rows at once, a multiple of 128 bytes apart, which share banks. B's rows start on 32 bytes,
@@ -131,7 +133,37 @@ def test_the_bound_of_a_k_tile_by_hand() -> None:
     assert by_name["copy_b"].wavefronts == 4 * (4 + 8 + 8 + 8)
     assert found.bound.shared == 128 * 2 + 256 * 4 + 64 * 4 + by_name["copy_b"].wavefronts
     bytes_per_clock = 4.8e12 / (1.98e9 * 132)
-    assert found.bound.memory == pytest.approx(2 * 128 * 16 * 4 / bytes_per_clock)
+    memory = bound(each, found.accesses, h200, l2_hits=0.75).memory
+    assert memory == pytest.approx(2 * 128 * 16 * 4 / 4 / bytes_per_clock)
     assert found.bound.limiter == "issue slots"
     assert found.ceiling == pytest.approx(2 * 128 * 128 * 16 / found.bound.issue * 1.98e9 * 132 / 1e12)
-    assert found.ceiling < found.device.fp32_tflops
+    assert found.ceiling is not None and found.ceiling < h200.fp32_tflops
+
+
+def test_memory_sets_no_ceiling_before_a_problem_says_what_l2_answers() -> None:
+    """An L4's 300 GB/s alone would feed 9.6 TFLOP/s; L2 answers most, and more than that is reached."""
+    each, l4 = primary("warptile_128x128"), DEVICES["l4"]
+    alone, large = facts(each, l4), facts(each, l4, packed(each, 8192, 8192, 8192))
+    assert alone.bound.memory is None and "global memory" not in alone.bound.clocks
+    assert "global memory" in large.bound.clocks
+    assert alone.ceiling is not None and large.ceiling is not None and alone.ceiling >= large.ceiling > alone.roof
+    fed = facts(each, replace(l4, memory_gbs=1.0), packed(each, 8192, 8192, 8192))
+    assert fed.bound.limiter == "global memory" and fed.ceiling is not None and fed.ceiling < 1
+
+
+@pytest.mark.parametrize("peak", [10.0, 30.0, 36.0, 38.7, 39.0])
+def test_no_ceiling_is_above_the_device_s_peak(peak: float) -> None:
+    """Issue slots allow 2048 / 2164 of 38.7 TFLOP/s, whatever was measured of the lanes."""
+    mine = replace(A6000, fp32_tflops=peak)
+    found = facts(primary("warptile_128x128"), mine)
+    assert found.ceiling == pytest.approx(min(peak, 2048 / 2164 * 84 * 1.8e9 * 256 / 1e12))
+    assert found.bound.limiter == ("compute" if peak < 36.6 else "issue slots")
+
+
+def test_of_amd_nothing_is_counted_that_is_nvidia_s() -> None:
+    found = facts(primary("warptile_128x128"), DEVICES["mi300x"])
+    assert (found.accesses, found.conflicts, found.ceiling) == ((), None, None)
+    assert list(found.bound.clocks) == ["compute"]
+    plain = found.to_json()
+    assert (plain["accesses"], plain["bank_conflicts"], plain["limiter"]) == ({}, None, None)
+    assert found.occupancy.blocks == 1 and found.registers.minimum == 182

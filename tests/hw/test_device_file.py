@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from layoutgen import device_file
+from layoutgen import device_file, facts
 from layoutgen.device_file import find, is_path, load, loads
 from layoutgen.errors import LayoutgenError, SpecError
 from layoutgen.hw import devices
@@ -58,10 +58,37 @@ def test_the_example_of_the_docs() -> None:
 
 
 def test_what_a_base_gives_is_kept_but_for_what_the_file_says() -> None:
-    made = loads("{name: slow-mi300x, base: MI300X, sms: 38, memory_gbs: 662.5, shared_reserved_per_block: 0}")
+    made = loads(
+        "{name: slow-mi300x, base: MI300X, sms: 38, fp32_tflops: 20.4, memory_gbs: 662.5, shared_reserved_per_block: 0}"
+    )
     assert changed(made, device("mi300x")) == {
-        "name": "slow-mi300x", "sms": 38, "memory_gbs": 662.5, "source": "<text>",
+        "name": "slow-mi300x", "sms": 38, "fp32_tflops": 20.4, "memory_gbs": 662.5, "source": "<text>",
     }  # fmt: skip
+
+
+def test_a_peak_may_be_lower_than_the_lanes_allow_and_not_higher() -> None:
+    """84 multiprocessors of 128 lanes at 1.8 GHz: 38.7 TFLOP/s. A vendor may round that up."""
+    mine = "name: mine\nbase: rtxa6000\nfp32_tflops: {}\n"
+    assert loads(mine.format(30)).flop_per_clock == pytest.approx(30e12 / (84 * 1.8e9))
+    assert loads(mine.format(39)).flop_per_clock == 2 * 128
+    with pytest.raises(SpecError, match="no more than the lanes give") as caught:
+        loads(mine.format(41))
+    assert caught.value.errors[0].where is not None and caught.value.errors[0].where.line == 3
+
+
+@pytest.mark.parametrize("banks", ["shared_banks: 16", "bank_bytes: 8"])
+def test_other_banks_than_wavefronts_are_counted_for_are_refused(banks: str) -> None:
+    known = device("rtxa6000")
+    assert (known.shared_banks, known.bank_bytes) == (facts.BANKS, facts.BANK_BYTES)
+    with pytest.raises(SpecError, match="must have 32 banks of 4 bytes"):
+        loads(f"name: mine\nbase: rtxa6000\n{banks}\n")
+
+
+def test_a_block_s_registers_are_a_limit() -> None:
+    """A quarter of a multiprocessor's 65,536 for the block: 128 of a thread of 128, 64 of one of 256."""
+    mine = loads("name: mine\nbase: rtxa6000\nregisters_per_block: 16384\n")
+    assert [facts.register_cap(threads, 1, mine) for threads in (64, 128, 256)] == [255, 128, 64]
+    assert facts.register_cap(128, 8, mine) == facts.register_cap(128, 8, device("rtxa6000")) == 64
 
 
 def test_a_compute_capability_gives_its_limits() -> None:
