@@ -10,7 +10,7 @@ from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, bes
 from layoutgen.draw.palette import TONES, tone
 from layoutgen.errors import DrawError
 from layoutgen.facts import c_owners
-from layoutgen.plan.model import Plan
+from layoutgen.plan.model import Plan, Schedule
 from layoutgen.plan.schedule import tiles, work
 from layoutgen.plan.tile import WARP_SIZE
 
@@ -45,7 +45,12 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
     schedule = plan.schedule
     rows, columns = tiles(plan.tile, *extents[:2])
     if rows * columns > MOST_BLOCKS:
-        raise DrawError("a grid that is drawn is of a size", got=f"{rows} x {columns} block tiles", allowed=MOST_BLOCKS)
+        raise DrawError(
+            "a grid that is drawn has not too many tiles",
+            got=f"{rows} x {columns} block tiles",
+            allowed=f"at most {MOST_BLOCKS} of them",
+            fix=f"--shape {8 * block_m},{8 * block_n},{8 * block_k}",
+        )
     shown_rows, shown_columns = min(rows, MOST_TILES), min(columns, MOST_TILES)
     place: list[tuple[int, int]] = []
     boxes = []
@@ -60,7 +65,7 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
         if extent % size
     ]
     along = {"along_m": "m", "along_n": "n"}[schedule.raster]
-    side = max(26.0, min(64.0, 720 / max(shown_rows, shown_columns)))
+    side = max(28.0, min(64.0, 720 / max(shown_rows, shown_columns)))
     panel = Panel(
         "block",
         f"C  {extents[0]} × {extents[1]}:  {rows} × {columns} block tiles of {block_m} × {block_n}",
@@ -70,7 +75,7 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
         tuple(boxes),
         top=tuple(Tick(c, str(c * block_n)) for c in range(shown_columns)),
         left=tuple(Tick(r, str(r * block_m)) for r in range(shown_rows)),
-        order=tuple((row + 0.5, column + 0.86) for row, column in place),
+        order=tuple(place),
         heavy_rows=tuple(range(schedule.group, shown_rows, schedule.group)) if along == "m" else (),
         heavy_columns=tuple(range(schedule.group, shown_columns, schedule.group)) if along == "n" else (),
     )
@@ -81,11 +86,27 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
     )
     return Drawing(
         f"{plan.name}: which block computes which tile of C",
-        f"Numbers are blocks in launch order, below them the tile (m, n). Neighbouring blocks walk {along} within "
-        f"groups of {schedule.group} tiles, so that blocks which run together share rows of A and columns of B in L2; "
-        f"each sums over K = {extents[2]} in steps of {block_k}.{cut}" + "".join(f" The last {end}." for end in ends),
+        "Numbers are blocks in launch order, below them the tile (m, n). A line joins blocks that follow one another. "
+        f"{_walk(schedule)} in L2; each sums over K = {extents[2]} in steps of {block_k}.{cut}"
+        + "".join(f" The last {end}." for end in ends),
         beside([panel]),
-        (Key("t0", f"one colour: {schedule.group} blocks that follow one another (eight colours, repeated)"),),
+        (Key("t0", f"one colour: {_together(schedule.group)} (eight colours, repeated)"),),
+    )
+
+
+def _together(group: int) -> str:
+    return "one block" if group == 1 else f"{group} blocks that follow one another"
+
+
+def _walk(schedule: Schedule) -> str:
+    """Which way neighbouring blocks go, and what those that run together share."""
+    along_m = schedule.raster == "along_m"
+    if schedule.group == 1:  # a group is one row or column of tiles, and they walk along it
+        along, shared = ("n", "rows of A") if along_m else ("m", "columns of B")
+        return f"Neighbouring blocks walk {along}, so that blocks which run together share {shared}"
+    return (
+        f"Neighbouring blocks walk {'m' if along_m else 'n'} within groups of {schedule.group} tiles, so that blocks "
+        "which run together share rows of A and columns of B"
     )
 
 
