@@ -93,7 +93,9 @@ def build(
 def emit(
     specs: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="As for check.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Emit every spec that comes with layoutgen.")] = False,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where to write.")] = Path("generated"),
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Where to write  [default: generated]")
+    ] = None,
     to_stdout: Annotated[bool, typer.Option("--stdout", help="Print one kernel and write nothing.")] = False,
     variant: Annotated[
         str | None, typer.Option("--variant", metavar="NAME", help="What --stdout prints  [default: the primary one]")
@@ -109,6 +111,8 @@ def emit(
         raise typer.BadParameter("name specs, or --all", param_hint="SPEC")
     if variant and not to_stdout:
         raise typer.BadParameter("goes with --stdout", param_hint="--variant")
+    if to_stdout and out is not None:
+        raise typer.BadParameter("writes no file: leave -o out", param_hint="--stdout")
     if to_stdout and len(specs or ()) != 1:
         raise typer.BadParameter("prints one kernel: name one spec", param_hint="--stdout")
     with reported():

@@ -145,7 +145,13 @@ def draw(
     kind = file.suffix.lower()
     given = {"level": level, "variant": variant, "thread": thread, "shape": shape, "device": device}
     if isinstance(source, str) and is_layout(source):
-        _refuse({**given, "html": kind == ".html" or None}, "a bare layout is one grid")
+        if kind == ".html":
+            raise DrawError(
+                "a page is of a spec, and a bare layout is one grid",
+                got=f"{source} for {file.name}",
+                fix="write an .svg or a .png, or name a spec",
+            )
+        _refuse(given, "a bare layout is one grid")
         drawing = layout_drawing(read_layout(source), banks=banks)
     else:
         _refuse({"banks": banks or None}, "bank colours are of bare layouts; a spec has --level banks")
@@ -155,7 +161,12 @@ def draw(
             return _write(file, to_html(found.plan, aside(found), thread=thread or 0).encode())
         chosen = find_plan(source, variant)
         _refuse({"device": device}, "a device is what the budgets of an .html page are of")
-        drawing = level_drawing(chosen, level or "value", thread=thread or 0, shape=shape)
+        shown = level or "value"
+        drawing = level_drawing(chosen, shown, thread=thread or 0, shape=shape)
+        if shown != "value":
+            _refuse({"thread": thread}, f"a thread is what level value or an .html page is of, and {shown} of none")
+        if shown != "block":
+            _refuse({"shape": shape}, f"a problem is what level block or an .html page is of, and {shown} of none")
     return _write_drawing(drawing, file, chosen_theme)
 
 
@@ -203,7 +214,7 @@ def _refuse(given: Mapping[str, object], rule: str) -> None:
     """Raises DrawError for the first argument that is given and does not go here."""
     for name, value in given.items():
         if value is not None:
-            raise DrawError(rule, got=name, fix=f"leave {name} out" if name != "html" else "write an .svg or a .png")
+            raise DrawError(rule, got=name, fix=f"leave {name} out")
 
 
 def _write(file: Path, data: bytes) -> Path:

@@ -92,6 +92,11 @@ def test_a_page_on_a_problem(cli: Cli, spec_file: Callable[..., Path], tmp_path:
         (["--theme", "sepia"], "auto, light, dark"),
         (["--banks"], "--level banks"),
         (["--device", "h200"], "budgets"),
+        (["--level", "copy_a", "--thread", "3"], "leave thread out"),
+        (["--level", "block", "--thread", "3"], "leave thread out"),
+        (["--shape", "4096"], "leave shape out"),
+        (["--level", "warp", "--shape", "4096"], "leave shape out"),
+        (["--level", "block", "--shape", "9999999"], "fix: --shape 512,512,64"),
     ],
 )
 def test_what_is_refused_of_a_spec(
@@ -109,7 +114,8 @@ def test_what_is_refused_of_a_spec(
         ("(8,4,2):(1,2,3)", "x.svg", [], "3 modes"),
         ("(8,4):(4,1)", "x.gif", [], ".svg, .png, .html"),
         ("(8,4):(4,1)", "x", [], ".svg, .png, .html"),
-        ("(8,4):(4,1)", "x.html", [], "a bare layout is one grid"),
+        ("(8,4):(4,1)", "x.html", [], "a page is of a spec"),
+        ("8:1", "x.html", ["--device", "h200"], "or name a spec"),
         ("(8,4):(4,1)", "x.svg", ["--level", "warp"], "leave level out"),
         ("(8,4):(4,1)", "x.svg", ["--thread", "0"], "leave thread out"),
         ("(8,4):(4", "x.svg", [], "there"),

@@ -79,6 +79,7 @@ def test_stdout_prints_one_kernel(
     ("arguments", "said"),
     [
         (["warptile_128x128", "--all"], "SPEC"),
+        (["warptile_128x128", "--stdout", "-o", "here"], "leave -o out"),
         (["--stdout", "--all"], "--stdout"),
         (["--stdout", "warptile_128x128", "salykov_128x128x8"], "--stdout"),
         (["warptile_128x128", "--variant", "any"], "--variant"),
