@@ -53,6 +53,19 @@ def find_spec(source: str | Path) -> Path:
     )
 
 
+def unwritable(file: Path, error: OSError) -> str:
+    """Why a file can't be written, in words that name what the user named and nothing temporary."""
+    if isinstance(error, PermissionError):
+        there = next((part for part in file.parents if os.path.isdir(part)), file.parent)
+        return f"you may not write to the folder {there}"
+    if os.path.isdir(file):  # os.path, since pathlib's raise where a name is too long
+        return f"{file} is a folder"
+    for part in reversed(file.parents):
+        if not os.path.isdir(part):
+            return f"{part} is a file, not a folder" if os.path.exists(part) else f"there is no folder {part}"
+    return f"{file}: {(error.strerror or str(error)).lower()}"
+
+
 def generated() -> Path:
     """The folder of the emitted kernels that reviewers read."""
     return _shipped("generated")

@@ -295,7 +295,9 @@ def emit_spec(source: str | Path | Spec, out: str | Path | None = None) -> list[
                 stale.unlink()
     except OSError as error:
         raise LayoutgenError(
-            "kernels can be written", got=error, fix="name a folder that you may write to with -o"
+            "kernels can be written",
+            got=paths.unwritable(files[0], error),
+            fix="name a folder that you may write to with -o",
         ) from error
     return files
 

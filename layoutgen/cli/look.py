@@ -84,10 +84,6 @@ def diff(
     on = device_named(device)
     try:
         found = report.diff_specs(a, b, device=on)
-        if out is not None:
-            from layoutgen.draw import draw_difference, find_plan
-
-            draw_difference(find_plan(a), find_plan(b), out)
     except LayoutgenError as error:
         if as_json:
             typer.echo(json.dumps(console.entry((f"{a} {b}", None, error)), indent=2))
@@ -98,6 +94,15 @@ def diff(
         typer.echo(json.dumps(found.to_json(), indent=2))
     else:
         console.print_difference(found, a, b)
+    if out is not None:
+        from layoutgen.draw import draw_difference, find_plan
+
+        try:
+            file = draw_difference(find_plan(a), find_plan(b), out)
+        except LayoutgenError as error:
+            console.print_errors([error])
+            raise typer.Exit(2) from None
+        typer.echo(file, err=as_json)
     raise typer.Exit(0 if found.same else 1)
 
 

@@ -228,7 +228,9 @@ def _write(file: Path, data: bytes) -> Path:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise DrawError(
-            "a picture can be written", got=error, fix="name a file in a folder that you may write to with -o"
+            "a picture can be written",
+            got=paths.unwritable(file, error),
+            fix="name a file in a folder that you may write to with -o",
         ) from error
     return file
 

@@ -9,6 +9,7 @@ import pytest
 
 from layoutgen.draw import LEVELS, draw, find_plan, is_layout, layout_drawing, level_drawing, read_layout, to_svg
 from layoutgen.errors import DrawError
+from layoutgen.paths import unwritable
 from tests.cli.conftest import Outcome
 
 Cli = Callable[..., Outcome]
@@ -120,7 +121,7 @@ def test_what_is_refused_of_a_spec(
         ("(8,4):(4,1)", "x.svg", ["--thread", "0"], "leave thread out"),
         ("(8,4):(4", "x.svg", [], "there"),
         ("warptile_128x128", "x.html", ["--level", "warp"], "leave level out"),
-        ("(8,4):(4,1)", "none/x.svg", [], "may write to"),
+        ("(8,4):(4,1)", "none/deep/x.svg", [], "/none\n"),
     ],
 )
 def test_what_is_refused(cli: Cli, tmp_path: Path, source: str, out: str, arguments: list[str], said: str) -> None:
@@ -141,9 +142,17 @@ def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
 def test_a_folder_in_the_way_and_a_file_for_a_folder(tmp_path: Path) -> None:
     (tmp_path / "x.svg").mkdir()
     (tmp_path / "file").write_text("mine")
-    for out in (tmp_path / "x.svg", tmp_path / "file" / "x.svg"):
-        with pytest.raises(DrawError, match="may write to"):
+    for out, why in (
+        (tmp_path / "x.svg", f"{tmp_path / 'x.svg'} is a folder"),
+        (tmp_path / "file" / "x.svg", f"{tmp_path / 'file'} is a file, not a folder"),
+        (tmp_path / "none" / "x.svg", f"there is no folder {tmp_path / 'none'}"),
+        (tmp_path / ("x" * 300 + ".svg"), f"{tmp_path / ('x' * 300 + '.svg')}: file name too long"),
+    ):
+        with pytest.raises(DrawError, match="may write to") as caught:
             draw("4:1", out)
+        assert caught.value.got == why
+    denied = PermissionError(13, "Permission denied")
+    assert unwritable(tmp_path / "a" / "x.svg", denied) == f"you may not write to the folder {tmp_path}"
     assert (tmp_path / "file").read_text() == "mine"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "x.svg"]
 
