@@ -6,11 +6,10 @@ carries copies inside it, under ``layoutgen/_data``. The checkout wins, so that 
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
-from layoutgen.errors import LayoutgenError, SpecError
+from layoutgen.errors import LayoutgenError, SpecError, meant
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -36,6 +35,8 @@ def find_spec(source: str | Path) -> Path:
     Raises:
         SpecError: a bare name that is neither a file here nor one of those specs.
     """
+    if not str(source).strip():
+        raise SpecError("a spec is named", got="an empty name", fix="name a file, or a spec such as `list` shows")
     path = Path(source)
     if path.suffix or len(path.parts) != 1 or path.is_file():
         return path
@@ -44,12 +45,11 @@ def find_spec(source: str | Path) -> Path:
         return known
     if path.exists():  # a folder, say, which the reader of specs refuses
         return path
-    close = difflib.get_close_matches(str(path), shipped, n=1, cutoff=0.5)
     raise SpecError(
         "a bare name is that of a spec that comes with layoutgen",
         got=str(path),
         allowed=", ".join(shipped),
-        fix=f"did you mean {close[0]}?" if close else "write the path of a file, such as ./NAME.yaml",
+        fix=meant(str(path), shipped, 0.5) or "write the path of a file, such as ./NAME.yaml",
     )
 
 

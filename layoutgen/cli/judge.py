@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,9 +20,7 @@ from layoutgen.cli.common import (
     progress_line,
     reported,
 )
-
-if TYPE_CHECKING:
-    pass
+from layoutgen.errors import RequestError
 
 
 @app.command(no_args_is_help=True)
@@ -120,7 +118,7 @@ def emit(
         if to_stdout:
             texts = {kernel.variant: kernel.text for kernel in report.sources(sources[0])}
             if variant and variant not in texts:
-                raise typer.BadParameter(f"{variant} is none of {', '.join(texts)}", param_hint="--variant")
+                raise RequestError.of_variant(variant, texts)
             typer.echo(texts[variant or next(iter(texts))], nl=False)
             return
     outcomes = [attempt(source, lambda source: report.emit_spec(source, out)) for source in sources]

@@ -29,7 +29,10 @@ def explain(
         str, typer.Argument(metavar="SPEC", help="A path, or the name of a spec that comes with layoutgen.")
     ],
     coordinate: Annotated[
-        str | None, typer.Option("--coord", metavar="M,N", help="The element of C's tile to follow  [default: 5,77]")
+        str | None,
+        typer.Option(
+            "--coord", metavar="M,N", help="The element of C's tile to follow  [default: 5,77 modulo the tile]"
+        ),
     ] = None,
     thread: Annotated[int | None, typer.Option("--thread", metavar="T", help="A thread to follow as well.")] = None,
     variant: Annotated[

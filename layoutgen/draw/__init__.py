@@ -8,7 +8,6 @@ Everything drawn is read from the plan and the facts; nothing is computed here b
 
 from __future__ import annotations
 
-import difflib
 import os
 import uuid
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from layoutgen.draw.model import Drawing
 from layoutgen.draw.palette import Theme
 from layoutgen.draw.png import to_png
 from layoutgen.draw.svg import to_svg
-from layoutgen.errors import DrawError
+from layoutgen.errors import DrawError, RequestError, meant
 from layoutgen.facts import Facts, facts
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan, plan
@@ -60,15 +59,15 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
         shape: the problem's (M, N, K) for `block`; by default 8 x 8 tiles.
 
     Raises:
-        DrawError: no such level or thread, or an extent below 1.
+        DrawError: no such level, or an extent below 1.
+        RequestError: no such thread.
     """
     if level not in _LEVELS:
-        close = difflib.get_close_matches(level, LEVELS, n=1, cutoff=0.5)
         raise DrawError(
             "a level is one of a tiling's",
             got=level,
             allowed=", ".join(LEVELS),
-            fix=f"did you mean {close[0]}?" if close else None,
+            fix=meant(level, LEVELS) or "--level value, or leave level out",
         )
     return _LEVELS[level](plan, thread, shape)
 
@@ -94,17 +93,17 @@ def find_plan(source: str | Path, variant: str | None = None) -> Plan:
 
     Raises:
         SpecError, PlanError: it is no spec, or its levels do not compose.
-        DrawError: it has no such variant.
+        RequestError: it has no such variant.
     """
     return _named(find_plans(source), variant)
 
 
 def _named(plans: Mapping[str, Plan], variant: str | None) -> Plan:
-    """One of a spec's plans; by default the primary one. Raises DrawError."""
+    """One of a spec's plans; by default the primary one. Raises RequestError."""
     if variant is None:
         return next(iter(plans.values()))
     if variant not in plans:
-        raise DrawError("a variant is one of the spec's", got=variant, allowed=", ".join(plans))
+        raise RequestError.of_variant(variant, plans)
     return plans[variant]
 
 
@@ -134,6 +133,7 @@ def draw(
 
     Raises:
         SpecError, PlanError, LayoutError: as reading the source does.
+        RequestError: the spec has no such variant or thread.
         DrawError: an argument does not go with the source or the kind, or the file can't be written.
     """
     if theme not in (None, *THEMES):

@@ -8,7 +8,7 @@ from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge, spans
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside
 from layoutgen.draw.palette import TONES, tone
-from layoutgen.errors import DrawError
+from layoutgen.errors import DrawError, RequestError
 from layoutgen.facts import c_owners
 from layoutgen.plan.model import Plan, Schedule
 from layoutgen.plan.schedule import tiles, work
@@ -26,10 +26,10 @@ def unit(rows: int, columns: int) -> float:
 
 
 def require_thread(plan: Plan, thread: int) -> None:
-    """Raises DrawError unless the block has such a thread."""
+    """Raises RequestError unless the block has such a thread."""
     count = plan.threads.threads
     if not 0 <= thread < count:
-        raise DrawError("a thread is one of the block's", got=thread, allowed=f"0 to {count - 1}", fix="--thread 0")
+        raise RequestError.of_thread(thread, count)
 
 
 def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawing:
@@ -181,7 +181,7 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     """One thread's values: where they lie in C, what they need of A and B, and their register numbers.
 
     Raises:
-        DrawError: the block has no such thread.
+        RequestError: the block has no such thread.
     """
     require_thread(plan, thread)
     owners = c_owners(plan.tile, plan.threads)

@@ -88,8 +88,7 @@ def test_a_page_on_a_problem(cli: Cli, spec_file: Callable[..., Path], tmp_path:
     ("arguments", "said"),
     [
         (["--level", "wrap"], "did you mean warp"),
-        (["--variant", "best"], "a variant is one of the spec's"),
-        (["--thread", "128"], "0 to 127"),
+        (["--level", "nope"], "fix: --level value"),
         (["--theme", "sepia"], "auto, light, dark"),
         (["--banks"], "--level banks"),
         (["--device", "h200"], "budgets"),
@@ -129,6 +128,29 @@ def test_what_is_refused(cli: Cli, tmp_path: Path, source: str, out: str, argume
     assert (done.code, done.stdout) == (1, "")
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_verb_says_alike_that_a_variant_or_a_thread_is_not_there(
+    cli: Cli, spec_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    path, out = spec_file(), tmp_path / "x.svg"
+    variants = [
+        cli("draw", path, "-o", out, "--variant", "ak_bn"),
+        cli("explain", path, "--variant", "ak_bn"),
+        cli("emit", path, "--stdout", "--variant", "ak_bn"),
+    ]
+    (said,) = {(done.code, done.stdout, done.stderr) for done in variants}
+    assert said[:2] == (2, "") and "a variant is one of the spec's" in said[2]
+    assert "fix: did you mean ak_bn_16B" in said[2]
+    threads = [cli("draw", path, "-o", out, "--thread", "128"), cli("explain", path, "--thread", "128")]
+    (said,) = {(done.code, done.stdout, done.stderr) for done in threads}
+    assert said[0] == 2 and "allowed: 0 .. 127" in said[2]
+
+
+def test_an_empty_name_is_no_spec(cli: Cli, tmp_path: Path) -> None:
+    for verb in (["check", ""], ["draw", "", "-o", tmp_path / "x.svg"], ["explain", " "]):
+        done = cli(*verb)
+        assert done.code == 2 and "an empty name" in done.stderr and not (tmp_path / "x.svg").exists()
 
 
 def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
