@@ -12,7 +12,7 @@ from layoutgen import spec
 from layoutgen.draw import LEVELS, level_drawing, to_svg
 from layoutgen.draw.palette import TONES
 from layoutgen.errors import DrawError, RequestError
-from layoutgen.facts import c_owners, copy_owners, shared_banks, shared_words
+from layoutgen.facts import access_facts, c_owners, copy_owners, shared_banks, shared_words
 from layoutgen.facts.banks import wavefronts
 from layoutgen.plan import Plan
 from layoutgen.plan import plan as plans_from
@@ -184,6 +184,9 @@ def test_the_phases_of_an_access(name: str) -> None:
             assert total == wavefronts(addresses, access.bytes, "load" if access.opcode == "ld.shared" else "store")
             least = "at least " if access.opcode == "cp.async" else ""
             assert f"{access.opcode} of {access.bytes} bytes: {least}{total} wavefront" in title
+            (known,) = (each for each in access_facts(plan) if each.name == access.name)
+            estimate = f"(check: {known.wavefronts / known.requests:.3g})"
+            assert (estimate in title) == (access.opcode == "cp.async")
             assert ("no conflict" in title) == (total == len(phases))
             assert sorted(lane for box in phases for lane in range(box.row, box.row + box.rows)) == sorted(lanes)
             for box in phases:
