@@ -126,10 +126,10 @@ def _lines(panel: Panel) -> Iterator[str]:
     if panel.order:
         path = ""
         for a, b in zip(panel.order, panel.order[1:], strict=False):
-            down, right = b[0] - a[0], b[1] - a[1]
-            if abs(down) + abs(right) == 1:
-                x, y = (a[1] + (ORDER if down else 0.5)) * width, (a[0] + (0.5 if down else ORDER)) * height
-                path += f"M{_n(x)} {_n(y)}" + (f"v{_n(down * height)}" if down else f"h{_n(right * width)}")
+            by_rows, by_columns = b[0] - a[0], b[1] - a[1]
+            if abs(by_rows) + abs(by_columns) == 1:
+                x, y = (a[1] + (ORDER if by_rows else 0.5)) * width, (a[0] + (0.5 if by_rows else ORDER)) * height
+                path += f"M{_n(x)} {_n(y)}" + (f"v{_n(by_rows * height)}" if by_rows else f"h{_n(by_columns * width)}")
         yield f'<path class="order" d="{path}"/>'
     heavy = "".join(f"M0 {_n(row * height)}h{_n(panel.width)}" for row in panel.heavy_rows)
     heavy += "".join(f"M{_n(column * width)} 0v{_n(panel.height)}" for column in panel.heavy_columns)
