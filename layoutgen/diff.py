@@ -48,7 +48,8 @@ class Side:
 class Change:
     """One thing that differs. a, b: as text, or None where that side has none.
 
-    level: of the plan, what it belongs to. where_a, where_b: of a spec's key, file:line.
+    level: of the plan, what it belongs to. where_a, where_b: of a spec's key, file:line, or "default" where the file
+    leaves it out; empty where that side has none.
     """
 
     what: str
@@ -128,7 +129,12 @@ def _text(value: object) -> str:
 def _spec_changes(a: Spec, b: Spec) -> Iterator[Change]:
     flat_a, flat_b = (_flat(spec.model_dump(exclude_none=True)) for spec in (a, b))
     for change in _changes(flat_a, flat_b):
-        yield replace(change, where_a=str(a.where(change.what)), where_b=str(b.where(change.what)))
+        yield replace(change, where_a=_place(a, change.what, change.a), where_b=_place(b, change.what, change.b))
+
+
+def _place(spec: Spec, key: str, value: str | None) -> str:
+    """Where the key stands that has this value."""
+    return "" if value is None else str(spec.where(key)) if spec.spells(key) else "default"
 
 
 # ---- plans ----

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -24,6 +25,23 @@ def counted(number: int, what: str) -> str:
     ('1 block', '0 blocks')
     """
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def closest(word: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The names that the word begins, else the one that is spelled most like it, if any is."""
+    known = list(names)
+    begun = [name for name in known if word and name.lower().startswith(word.lower())]
+    return begun or difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+
+
+def meant(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """A fix for a word that is none of the names, or None if it is like none of them.
+
+    >>> meant("h100", ["h200", "h100-sxm", "h100-pcie"]), meant("valeu", ["lane", "value"]), meant("nope", ["lane"])
+    ('did you mean h100-sxm or h100-pcie?', 'did you mean value?', None)
+    """
+    close = closest(word, names, cutoff)
+    return f"did you mean {' or '.join(close)}?" if close else None
 
 
 class LayoutgenError(Exception):
@@ -95,6 +113,23 @@ class SpecError(LayoutgenError):
 
 class RequestError(LayoutgenError):
     """What was asked for is not there: a variant, a thread or a coordinate that the spec does not have."""
+
+    @classmethod
+    def of_variant(cls, name: str, variants: Iterable[str]) -> RequestError:
+        """A spec has no variant of that name."""
+        known = list(variants)
+        fix = meant(name, known) or f"leave variant out for the first, {known[0]}"
+        return cls("a variant is one of the spec's", got=name, allowed=", ".join(known), fix=fix)
+
+    @classmethod
+    def of_thread(cls, thread: int, threads: int) -> RequestError:
+        """A block of so many threads has no such thread."""
+        return cls(
+            "a thread is one of the block's",
+            got=f"thread {thread}",
+            allowed=f"0 .. {threads - 1}",
+            fix=f"ask for --thread {min(max(thread, 0), threads - 1)}",
+        )
 
 
 class LayoutError(LayoutgenError):

@@ -6,11 +6,10 @@ carries copies inside it, under ``layoutgen/_data``. The checkout wins, so that 
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
-from layoutgen.errors import LayoutgenError, SpecError
+from layoutgen.errors import LayoutgenError, SpecError, meant
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -36,6 +35,8 @@ def find_spec(source: str | Path) -> Path:
     Raises:
         SpecError: a bare name that is neither a file here nor one of those specs.
     """
+    if not str(source).strip():
+        raise SpecError("a spec is named", got="an empty name", fix="name a file, or a spec such as `list` shows")
     path = Path(source)
     if path.suffix or len(path.parts) != 1 or path.is_file():
         return path
@@ -44,13 +45,25 @@ def find_spec(source: str | Path) -> Path:
         return known
     if path.exists():  # a folder, say, which the reader of specs refuses
         return path
-    close = difflib.get_close_matches(str(path), shipped, n=1, cutoff=0.5)
     raise SpecError(
         "a bare name is that of a spec that comes with layoutgen",
         got=str(path),
         allowed=", ".join(shipped),
-        fix=f"did you mean {close[0]}?" if close else "write the path of a file, such as ./NAME.yaml",
+        fix=meant(str(path), shipped, 0.5) or "write the path of a file, such as ./NAME.yaml",
     )
+
+
+def unwritable(file: Path, error: OSError) -> str:
+    """Why a file can't be written, in words that name what the user named and nothing temporary."""
+    if isinstance(error, PermissionError):
+        there = next((part for part in file.parents if os.path.isdir(part)), file.parent)
+        return f"you may not write to the folder {there}"
+    if os.path.isdir(file):  # os.path, since pathlib's raise where a name is too long
+        return f"{file} is a folder"
+    for part in reversed(file.parents):
+        if not os.path.isdir(part):
+            return f"{part} is a file, not a folder" if os.path.exists(part) else f"there is no folder {part}"
+    return f"{file}: {(error.strerror or str(error)).lower()}"
 
 
 def generated() -> Path:

@@ -123,7 +123,7 @@ def explain_spec(
     Args:
         source: a path, the name of a spec that comes with layoutgen, or a Spec.
         variant: which of its kernels; default the primary one.
-        coordinate: the (m, n) of the block tile of C to follow; default C(5,77).
+        coordinate: the (m, n) of the block tile of C to follow; default C(5,77) of the matrix, modulo the tile.
         thread: the thread of the block to follow as well.
         device: what its findings are for; default as for `check_spec`.
 
@@ -295,7 +295,9 @@ def emit_spec(source: str | Path | Spec, out: str | Path | None = None) -> list[
                 stale.unlink()
     except OSError as error:
         raise LayoutgenError(
-            "kernels can be written", got=error, fix="name a folder that you may write to with -o"
+            "kernels can be written",
+            got=paths.unwritable(files[0], error),
+            fix="name a folder that you may write to with -o",
         ) from error
     return files
 

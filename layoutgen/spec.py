@@ -299,6 +299,11 @@ class Spec(_Model):
         """The place of a dotted key such as ``tiling.lanes``, or of the nearest key around it that the file has."""
         return self._places.where(key)
 
+    def spells(self, key: str) -> bool:
+        """Whether the file has the dotted key itself; where it has not, its value is the default. One without a file
+        spells all."""
+        return not self._places.lines or key in self._places.lines
+
     def to_yaml(self) -> str:
         """The spec as YAML that loads to an equal Spec, defaults spelled out."""
         data = self.model_dump(exclude_none=True)

@@ -92,7 +92,7 @@ void salykov_128x128x8(
   float* const smem_a = smem;
   float* const smem_b = smem + kSmemA;
 
-  // ---- This block's work: neighbouring blocks walk m within groups of 8 tiles, so that they share L2 lines ----
+  // ---- This block's work: neighbouring blocks walk m within groups of 8 tiles, and share rows of A and columns of B in L2 ----
   int const tiles_m = ceil_div(m, BlockM{});
   int const tiles_n = ceil_div(n, BlockN{});
   int const group_size = min(kGroup, tiles_m);   // so that a group has no more tiles than the grid

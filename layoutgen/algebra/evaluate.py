@@ -38,12 +38,12 @@ call such as coalesce((4,8))
 
 
 def eval_command(text: str, explain: bool = False, table: bool = False) -> Iterator[str]:
-    """The paragraphs that ``layoutgen eval`` prints: the value; before it the steps of each call, after it the grid.
+    """The paragraphs that ``layoutgen eval`` prints: the value, or the steps of each call up to it; then the grid.
 
-    Where a call is refused, its steps end with the one that can't be done, and then the error is raised.
+    Where a call is refused, its steps end with the one that can't be done, and then the error that says why is raised.
 
     Raises:
-        LayoutError: as for evaluate, or the value has no table; after the steps, before the value.
+        LayoutError: as for evaluate, or the value has no table; after the steps.
 
     >>> print(*eval_command("(2,4):(4,1)", table=True), sep="\\n\\n")
     (2,4):(4,1)
@@ -58,7 +58,8 @@ def eval_command(text: str, explain: bool = False, table: bool = False) -> Itera
     ending: list[str] = []
     try:
         value = reader.read()
-        ending = [show(value), *([grid(value)] if table else [])]
+        told = explain and reader.calls and reader.calls[-1].result is value  # its steps end with the value
+        ending = [*([] if told else [show(value)]), *([grid(value)] if table else [])]
     except LayoutError as error:
         refused = error
     if explain:
@@ -69,11 +70,13 @@ def eval_command(text: str, explain: bool = False, table: bool = False) -> Itera
 
 
 def _derivation(call: Call) -> str:
+    """How a call reaches its result; of a refused one as far as it gets, and the rule that ends it."""
     if call.name in EXPLAINED:
-        return str(explain(call.name, *call.arguments))
-    if call.error is None:
-        return f"{call}\n  = {show(call.result)}"
-    return f"{call}\n  " + f"refused: {call.error}".replace("\n", "\n  ")
+        text = str(explain(call.name, *call.arguments))
+    else:
+        text = f"{call}\n  " + (f"refused: {call.error}" if call.error else f"= {show(call.result)}")
+    steps, refused, why = text.partition("refused: ")
+    return steps + refused + why.partition("\n")[0]
 
 
 def grid(value: Any) -> str:

@@ -11,7 +11,7 @@ from layoutgen import device_file, paths
 from layoutgen.check.findings import Finding
 from layoutgen.check.judge import check
 from layoutgen.check.rule_table import BASE, EVERY, Example, Rule
-from layoutgen.errors import LayoutgenError, RequestError, SpecError
+from layoutgen.errors import LayoutgenError, RequestError, SpecError, meant
 from layoutgen.spec import loads
 
 __all__ = ["BASE", "RULES", "Example", "Rule", "edited", "find", "findings", "said", "to_json"]
@@ -23,8 +23,8 @@ def find(names: list[str]) -> list[Rule]:
     """The rules of these ids, all of them for none. Raises RequestError."""
     for name in names:
         if name not in RULES:
-            raise RequestError("a rule is named by its id", got=name, allowed=", ".join(RULES))
-    return [RULES[name] for name in names or RULES]
+            raise RequestError("a rule is named by its id", got=name, allowed=", ".join(RULES), fix=meant(name, RULES))
+    return [RULES[name] for name in dict.fromkeys(names or RULES)]
 
 
 def edited(example: Example) -> str:

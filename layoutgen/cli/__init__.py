@@ -1,7 +1,8 @@
-"""The command line: each verb calls one function of `layoutgen.report` and prints what it returns.
+"""The command line: each verb calls the function that does its work, most of them in `layoutgen.report`, and prints
+what that returns.
 
-Exit codes: 0 done (and legal), 1 illegal or failed, 2 wrong usage or no spec, 130 interrupted. Whatever a verb needs is
-imported when it runs, so that help is quick; nothing here imports torch.
+Exit codes: 0 done (and legal), 1 illegal, different or failed, 2 wrong usage or no spec, 130 interrupted. Whatever a
+verb needs is imported when it runs, so that help is quick; nothing here imports torch.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ def reported(kind: type[LayoutgenError] = LayoutgenError) -> Iterator[None]:
         raise typer.Exit(code_of(error)) from None
 
 
-def device_named(name: str | None) -> Device:
+def device_named(name: str | None, option: str = "--device") -> Device:
+    """The device that the option names; by default the one here. A name that is none is wrong usage of the option."""
     from layoutgen.device_file import find
     from layoutgen.run import default_device
 
@@ -91,7 +92,7 @@ def device_named(name: str | None) -> Device:
         with reported(SpecError):
             return find(name)
     except LayoutgenError as error:
-        raise typer.BadParameter(str(error), param_hint="--device") from None
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def print_json(outcomes: Sequence[Outcome[Any]]) -> None:

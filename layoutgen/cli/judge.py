@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,9 +20,7 @@ from layoutgen.cli.common import (
     progress_line,
     reported,
 )
-
-if TYPE_CHECKING:
-    pass
+from layoutgen.errors import RequestError
 
 
 @app.command(no_args_is_help=True)
@@ -93,7 +91,9 @@ def build(
 def emit(
     specs: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="As for check.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Emit every spec that comes with layoutgen.")] = False,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where to write.")] = Path("generated"),
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Where to write  [default: generated]")
+    ] = None,
     to_stdout: Annotated[bool, typer.Option("--stdout", help="Print one kernel and write nothing.")] = False,
     variant: Annotated[
         str | None, typer.Option("--variant", metavar="NAME", help="What --stdout prints  [default: the primary one]")
@@ -109,6 +109,8 @@ def emit(
         raise typer.BadParameter("name specs, or --all", param_hint="SPEC")
     if variant and not to_stdout:
         raise typer.BadParameter("goes with --stdout", param_hint="--variant")
+    if to_stdout and out is not None:
+        raise typer.BadParameter("writes no file: leave -o out", param_hint="--stdout")
     if to_stdout and len(specs or ()) != 1:
         raise typer.BadParameter("prints one kernel: name one spec", param_hint="--stdout")
     with reported():
@@ -116,7 +118,7 @@ def emit(
         if to_stdout:
             texts = {kernel.variant: kernel.text for kernel in report.sources(sources[0])}
             if variant and variant not in texts:
-                raise typer.BadParameter(f"{variant} is none of {', '.join(texts)}", param_hint="--variant")
+                raise RequestError.of_variant(variant, texts)
             typer.echo(texts[variant or next(iter(texts))], nl=False)
             return
     outcomes = [attempt(source, lambda source: report.emit_spec(source, out)) for source in sources]

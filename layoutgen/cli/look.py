@@ -29,7 +29,10 @@ def explain(
         str, typer.Argument(metavar="SPEC", help="A path, or the name of a spec that comes with layoutgen.")
     ],
     coordinate: Annotated[
-        str | None, typer.Option("--coord", metavar="M,N", help="The element of C's tile to follow  [default: 5,77]")
+        str | None,
+        typer.Option(
+            "--coord", metavar="M,N", help="The element of C's tile to follow  [default: 5,77 modulo the tile]"
+        ),
     ] = None,
     thread: Annotated[int | None, typer.Option("--thread", metavar="T", help="A thread to follow as well.")] = None,
     variant: Annotated[
@@ -84,10 +87,6 @@ def diff(
     on = device_named(device)
     try:
         found = report.diff_specs(a, b, device=on)
-        if out is not None:
-            from layoutgen.draw import draw_difference, find_plan
-
-            draw_difference(find_plan(a), find_plan(b), out)
     except LayoutgenError as error:
         if as_json:
             typer.echo(json.dumps(console.entry((f"{a} {b}", None, error)), indent=2))
@@ -98,6 +97,15 @@ def diff(
         typer.echo(json.dumps(found.to_json(), indent=2))
     else:
         console.print_difference(found, a, b)
+    if out is not None:
+        from layoutgen.draw import draw_difference, find_plan
+
+        try:
+            file = draw_difference(find_plan(a), find_plan(b), out)
+        except LayoutgenError as error:
+            console.print_errors([error])
+            raise typer.Exit(2) from None
+        typer.echo(file, err=as_json)
     raise typer.Exit(0 if found.same else 1)
 
 

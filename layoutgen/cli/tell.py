@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,6 @@ from layoutgen.cli.common import (
     device_named,
     reported,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command()
@@ -79,7 +76,7 @@ def devices(
     from layoutgen import console
     from layoutgen.hw.devices import DEVICES
 
-    found = list(map(device_named, names)) if names else list(DEVICES.values())
+    found = [device_named(name, "DEVICE") for name in dict.fromkeys(names)] if names else list(DEVICES.values())
     if as_json:
         typer.echo(json.dumps([each.to_json() for each in found], indent=2))
     else:

@@ -8,7 +8,6 @@ Everything drawn is read from the plan and the facts; nothing is computed here b
 
 from __future__ import annotations
 
-import difflib
 import os
 import uuid
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from layoutgen.draw.model import Drawing
 from layoutgen.draw.palette import Theme
 from layoutgen.draw.png import to_png
 from layoutgen.draw.svg import to_svg
-from layoutgen.errors import DrawError
+from layoutgen.errors import DrawError, RequestError, meant
 from layoutgen.facts import Facts, facts
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan, plan
@@ -60,15 +59,15 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
         shape: the problem's (M, N, K) for `block`; by default 8 x 8 tiles.
 
     Raises:
-        DrawError: no such level or thread, or an extent below 1.
+        DrawError: no such level, or an extent below 1.
+        RequestError: no such thread.
     """
     if level not in _LEVELS:
-        close = difflib.get_close_matches(level, LEVELS, n=1, cutoff=0.5)
         raise DrawError(
             "a level is one of a tiling's",
             got=level,
             allowed=", ".join(LEVELS),
-            fix=f"did you mean {close[0]}?" if close else None,
+            fix=meant(level, LEVELS) or "--level value, or leave level out",
         )
     return _LEVELS[level](plan, thread, shape)
 
@@ -94,17 +93,17 @@ def find_plan(source: str | Path, variant: str | None = None) -> Plan:
 
     Raises:
         SpecError, PlanError: it is no spec, or its levels do not compose.
-        DrawError: it has no such variant.
+        RequestError: it has no such variant.
     """
     return _named(find_plans(source), variant)
 
 
 def _named(plans: Mapping[str, Plan], variant: str | None) -> Plan:
-    """One of a spec's plans; by default the primary one. Raises DrawError."""
+    """One of a spec's plans; by default the primary one. Raises RequestError."""
     if variant is None:
         return next(iter(plans.values()))
     if variant not in plans:
-        raise DrawError("a variant is one of the spec's", got=variant, allowed=", ".join(plans))
+        raise RequestError.of_variant(variant, plans)
     return plans[variant]
 
 
@@ -134,6 +133,7 @@ def draw(
 
     Raises:
         SpecError, PlanError, LayoutError: as reading the source does.
+        RequestError: the spec has no such variant or thread.
         DrawError: an argument does not go with the source or the kind, or the file can't be written.
     """
     if theme not in (None, *THEMES):
@@ -145,7 +145,13 @@ def draw(
     kind = file.suffix.lower()
     given = {"level": level, "variant": variant, "thread": thread, "shape": shape, "device": device}
     if isinstance(source, str) and is_layout(source):
-        _refuse({**given, "html": kind == ".html" or None}, "a bare layout is one grid")
+        if kind == ".html":
+            raise DrawError(
+                "a page is of a spec, and a bare layout is one grid",
+                got=f"{source} for {file.name}",
+                fix="write an .svg or a .png, or name a spec",
+            )
+        _refuse(given, "a bare layout is one grid")
         drawing = layout_drawing(read_layout(source), banks=banks)
     else:
         _refuse({"banks": banks or None}, "bank colours are of bare layouts; a spec has --level banks")
@@ -155,7 +161,12 @@ def draw(
             return _write(file, to_html(found.plan, aside(found), thread=thread or 0).encode())
         chosen = find_plan(source, variant)
         _refuse({"device": device}, "a device is what the budgets of an .html page are of")
-        drawing = level_drawing(chosen, level or "value", thread=thread or 0, shape=shape)
+        shown = level or "value"
+        drawing = level_drawing(chosen, shown, thread=thread or 0, shape=shape)
+        if shown != "value":
+            _refuse({"thread": thread}, f"a thread is what level value or an .html page is of, and {shown} of none")
+        if shown != "block":
+            _refuse({"shape": shape}, f"a problem is what level block or an .html page is of, and {shown} of none")
     return _write_drawing(drawing, file, chosen_theme)
 
 
@@ -203,7 +214,7 @@ def _refuse(given: Mapping[str, object], rule: str) -> None:
     """Raises DrawError for the first argument that is given and does not go here."""
     for name, value in given.items():
         if value is not None:
-            raise DrawError(rule, got=name, fix=f"leave {name} out" if name != "html" else "write an .svg or a .png")
+            raise DrawError(rule, got=name, fix=f"leave {name} out")
 
 
 def _write(file: Path, data: bytes) -> Path:
@@ -217,7 +228,9 @@ def _write(file: Path, data: bytes) -> Path:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise DrawError(
-            "a picture can be written", got=error, fix="name a file in a folder that you may write to with -o"
+            "a picture can be written",
+            got=paths.unwritable(file, error),
+            fix="name a file in a folder that you may write to with -o",
         ) from error
     return file
 

@@ -7,9 +7,17 @@ from collections.abc import Iterable
 
 from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside, rows
 from layoutgen.draw.palette import tone
-from layoutgen.facts import BANK_BYTES, BANKS, Execution, first_word, fragment_executions, write_executions
+from layoutgen.facts import (
+    BANK_BYTES,
+    BANKS,
+    Execution,
+    access_facts,
+    first_word,
+    fragment_executions,
+    write_executions,
+)
 from layoutgen.facts.banks import Phase
-from layoutgen.plan.model import Operand, Plan
+from layoutgen.plan.model import Plan
 from layoutgen.plan.tile import WARP_SIZE
 
 UNIT = (22.0, 17.0)
@@ -19,13 +27,15 @@ APART = 8.0  # pixels between the lanes and their wavefronts
 def banks_level(plan: Plan) -> Drawing:
     """What one execution by a warp asks of the banks, for each access: of its executions in a k-tile the worst."""
     groups, worst = [], []
+    told = {each.name: each for each in access_facts(plan)}
+    each_takes = {name: each.wavefronts / each.requests for name, each in told.items() if each.opcode == "cp.async"}
     for reads in (True, False):
         panels: list[Panel] = []
         for operand in plan.operands:
             every = (fragment_executions if reads else write_executions)(plan, operand)
             shown = max(every, key=lambda each: (each.wavefronts, -each.conflict_free))  # the first of those
             worst.append((shown, sum(each.wavefronts == shown.wavefronts for each in every), len(every)))
-            panels += _panels(shown, first_word(plan, operand), operand)
+            panels += _panels(shown, first_word(plan, operand), each_takes.get(shown.name))
         groups.append(panels)
     every_phase = [phase for shown, *_ in worst for phase in shown.phases]
     least = any(shown.opcode == "cp.async" for shown, *_ in worst)
@@ -34,7 +44,12 @@ def banks_level(plan: Plan) -> Drawing:
         "Rows are lanes, columns banks; a cell is the word, counted from where its operand begins, that the lane reads "
         "or writes there. Heavy lines part the phases in which the hardware serves a warp, at the right are the "
         "wavefronts that each takes: one, if no bank holds two of its words. "
-        + ("Those of cp.async are the fewest, since its data may arrive piece by piece. " if least else "")
+        + (
+            "Those of cp.async are the fewest, since its data may arrive piece by piece; beside them, what check "
+            "estimates for each. "
+            if least
+            else ""
+        )
         + f"{_alike(worst)} Variant {plan.variant}.",
         rows(_spread(panels) for panels in groups),
         (
@@ -66,8 +81,8 @@ def _spread(panels: list[Panel]) -> tuple[Panel, ...]:
     )
 
 
-def _panels(shown: Execution, first: int, operand: Operand) -> list[Panel]:
-    """The lanes over the banks, and the wavefronts of each phase."""
+def _panels(shown: Execution, first: int, estimate: float | None) -> list[Panel]:
+    """The lanes over the banks, and the wavefronts of each phase; estimate: of a cp.async, as the facts have it."""
     boxes = [Box(0, 0, WARP_SIZE, BANKS, "panel")]
     total = []
     for index, phase in enumerate(shown.phases):
@@ -84,7 +99,7 @@ def _panels(shown: Execution, first: int, operand: Operand) -> list[Panel]:
     edges = tuple(phase.lanes[0] for phase in shown.phases[1:])
     lanes = Panel(
         f"banks_{shown.name}",
-        _title(shown),
+        _title(shown, estimate),
         WARP_SIZE,
         BANKS,
         UNIT,
@@ -112,14 +127,15 @@ def _words(shown: Execution, lane: int) -> range:
     return range(begin, begin + max(1, shown.bytes // BANK_BYTES)) if address is not None else range(0)
 
 
-def _title(shown: Execution) -> str:
+def _title(shown: Execution, estimate: float | None) -> str:
     """Which execution, and what it takes."""
     which = f"warp {shown.warp}, instruction {shown.instruction}"
     which += "" if shown.k is None else f" of k = {shown.k}"
-    least = "at least " if shown.opcode == "cp.async" else ""
+    least = "" if estimate is None else "at least "
     plural = "" if shown.wavefronts == 1 else "s"
     free = "no conflict" if shown.wavefronts == shown.conflict_free else f"{shown.conflict_free} without conflicts"
     return (
-        f"{shown.name}, {shown.opcode} of {shown.bytes} bytes: {least}{shown.wavefronts} wavefront{plural}, {free}  "
+        f"{shown.name}, {shown.opcode} of {shown.bytes} bytes: {least}{shown.wavefronts} wavefront{plural}"
+        f"{'' if estimate is None else f' (check: {estimate:.3g})'}, {free}  "
         f"({which})"
     )

@@ -45,17 +45,32 @@ def difference_drawing(a: Plan, b: Plan) -> Drawing:
         else:
             told.append(f"{letter} lies alike in shared memory.")
     shared = len(groups) > 1
-    tones = min(TONES, max(max(plan.tile.warps.size, plan.tile.block[2] if shared else 0) for plan in plans))
+    warps = min(TONES, max(plan.tile.warps.size for plan in plans))
+    deepest = max(plan.tile.block[2] for plan in plans) if shared else 0
+    notes = ["Numbers in C are lanes."] if any(_has_numbers(each) for each in owners) else []
+    notes += ["In shared memory 32 words make a row."] if shared else []
     return Drawing(
         f"{names[0]} and {names[1]}: what differs",
-        "Hatched: what differs. " + " ".join(told) + " Numbers in C are lanes; in shared memory 32 words make a row.",
+        " ".join(["Hatched: what differs.", *told, *notes]),
         rows(groups, gap=20),
         (
             Key("pad", "differs"),
-            *(Key(tone(each), f"warp {each}" + (f", k = {each}" if shared else "")) for each in range(tones)),
+            *(Key(tone(each), f"warp {each}") for each in range(warps)),
+            *(Key(tone(each), _ks(each, deepest)) for each in range(min(TONES, deepest))),
             *([Key("panel", "holds nothing")] if shared else []),
         ),
     )
+
+
+def _ks(first: int, deepest: int) -> str:
+    """The k of one colour: k = 1, 9, .."""
+    ks = range(first, deepest, TONES)
+    return "k = " + ", ".join(map(str, ks[:2])) + (", .." if len(ks) > 2 else "")
+
+
+def _has_numbers(thread: Offsets) -> bool:
+    """Whether lanes are not too fine for numbers."""
+    return len(merge(thread)) <= MOST_BOXES
 
 
 def _changed(a: Offsets, b: Offsets) -> tuple[Changed, Changed]:
@@ -86,11 +101,11 @@ def _hatching(changed: Changed) -> list[Box]:
 def _owners(name: str, thread: Offsets, changed: Changed, side: float) -> Panel:
     """C by warp and lane; where lanes are too fine for numbers, by warp."""
     warps = merge(thread // WARP_SIZE)
-    pieces = merge(thread)
     boxes = [
-        Box(r.row, r.column, r.rows, r.columns, tone(r.value // WARP_SIZE), str(r.value % WARP_SIZE)) for r in pieces
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value // WARP_SIZE), str(r.value % WARP_SIZE))
+        for r in merge(thread)
     ]
-    if len(pieces) > MOST_BOXES:
+    if not _has_numbers(thread):
         boxes = [Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}") for r in warps]
     block_m, block_n = thread.shape
     step = max(8, 2 ** int(np.log2(max(block_m, block_n) / 8)))

@@ -41,7 +41,7 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         thread: whose first element is chosen when the page opens.
 
     Raises:
-        DrawError: the block has no such thread.
+        RequestError: the block has no such thread.
     """
     require_thread(plan, thread)
     moments = timeline(plan)

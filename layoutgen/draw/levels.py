@@ -8,7 +8,7 @@ from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge, spans
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside
 from layoutgen.draw.palette import TONES, tone
-from layoutgen.errors import DrawError
+from layoutgen.errors import DrawError, RequestError
 from layoutgen.facts import c_owners
 from layoutgen.plan.model import Plan
 from layoutgen.plan.schedule import raster_words, tiles, work
@@ -26,10 +26,10 @@ def unit(rows: int, columns: int) -> float:
 
 
 def require_thread(plan: Plan, thread: int) -> None:
-    """Raises DrawError unless the block has such a thread."""
+    """Raises RequestError unless the block has such a thread."""
     count = plan.threads.threads
     if not 0 <= thread < count:
-        raise DrawError("a thread is one of the block's", got=thread, allowed=f"0 to {count - 1}", fix="--thread 0")
+        raise RequestError.of_thread(thread, count)
 
 
 def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawing:
@@ -45,7 +45,12 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
     schedule = plan.schedule
     rows, columns = tiles(plan.tile, *extents[:2])
     if rows * columns > MOST_BLOCKS:
-        raise DrawError("a grid that is drawn is of a size", got=f"{rows} x {columns} block tiles", allowed=MOST_BLOCKS)
+        raise DrawError(
+            "a grid that is drawn has not too many tiles",
+            got=f"{rows} x {columns} block tiles",
+            allowed=f"at most {MOST_BLOCKS} of them",
+            fix=f"--shape {8 * block_m},{8 * block_n},{8 * block_k}",
+        )
     shown_rows, shown_columns = min(rows, MOST_TILES), min(columns, MOST_TILES)
     place: list[tuple[int, int]] = []
     boxes = []
@@ -61,7 +66,7 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
     ]
     words = raster_words(schedule)
     along = {"along_m": "m", "along_n": "n"}[schedule.raster]
-    side = max(26.0, min(64.0, 720 / max(shown_rows, shown_columns)))
+    side = max(28.0, min(64.0, 720 / max(shown_rows, shown_columns)))
     panel = Panel(
         "block",
         f"C  {extents[0]} × {extents[1]}:  {rows} × {columns} block tiles of {block_m} × {block_n}",
@@ -71,7 +76,7 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
         tuple(boxes),
         top=tuple(Tick(c, str(c * block_n)) for c in range(shown_columns)),
         left=tuple(Tick(r, str(r * block_m)) for r in range(shown_rows)),
-        order=tuple((row + 0.5, column + 0.86) for row, column in place),
+        order=tuple(place),
         heavy_rows=tuple(range(schedule.group, shown_rows, schedule.group)) if along == "m" else (),
         heavy_columns=tuple(range(schedule.group, shown_columns, schedule.group)) if along == "n" else (),
     )
@@ -82,12 +87,16 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
     )
     return Drawing(
         f"{plan.name}: which block computes which tile of C",
-        f"Numbers are blocks in launch order, below them the tile (m, n). {words[0].upper()}{words[1:]}, "
-        f"so that blocks which run together share rows of A and columns of B in L2; "
+        "Numbers are blocks in launch order, below them the tile (m, n). A line joins blocks that follow one another. "
+        f"{words[0].upper()}{words[1:]} in L2; "
         f"each sums over K = {extents[2]} in steps of {block_k}.{cut}" + "".join(f" The last {end}." for end in ends),
         beside([panel]),
-        (Key("t0", f"one colour: {schedule.group} blocks that follow one another (eight colours, repeated)"),),
+        (Key("t0", f"one colour: {_together(schedule.group)} (eight colours, repeated)"),),
     )
+
+
+def _together(group: int) -> str:
+    return "one block" if group == 1 else f"{group} blocks that follow one another"
 
 
 def _tile_panel(plan: Plan, id: str, boxes: list[Box], outlines: tuple[Box, ...] = ()) -> Panel:
@@ -161,7 +170,7 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     """One thread's values: where they lie in C, what they need of A and B, and their register numbers.
 
     Raises:
-        DrawError: the block has no such thread.
+        RequestError: the block has no such thread.
     """
     require_thread(plan, thread)
     owners = c_owners(plan.tile, plan.threads)

@@ -43,7 +43,7 @@ class Panel:
     id: unique in its drawing. rows, columns: its extent in elements. unit: (width, height) of one element in pixels.
     labels: boxes of look "" that only carry text, drawn over the others. grid: whether thin lines part the elements.
     heavy_rows, heavy_columns: element edges with a heavy line; outlines: boxes with one around. order: (row, column)
-    points; a line connects those that are neighbours.
+    of elements; a line connects those that are neighbours, beside their labels.
     biggest: font size of labels where they have room.
     flat: too many boxes to outline and label (MOST_BOXES): printed as one path for each look.
     """
@@ -61,7 +61,7 @@ class Panel:
     heavy_rows: tuple[int, ...] = ()
     heavy_columns: tuple[int, ...] = ()
     outlines: tuple[Box, ...] = ()
-    order: tuple[tuple[float, float], ...] = ()
+    order: tuple[tuple[int, int], ...] = ()
     flat: bool = False
     biggest: float = 12.0
     x: float = 0.0

@@ -10,7 +10,6 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from html import escape
-from math import dist
 
 import numpy as np
 
@@ -22,6 +21,8 @@ MARGIN, HEAD, LINE, KEY = 24.0, 24.0, 17.0, 20.0
 LEAST_WIDTH = 560.0
 ADVANCE = 0.62  # widest average advance of a digit or letter, in font sizes (DejaVu Sans; the others are narrower)
 NOTE = 0.78  # the size of a note beside its label's
+ORDER = 0.94  # where in an element the line of its panel's order runs down, or across
+CLEAR = 0.86  # the part of an element with such a line that its label may take
 SMALLEST = 5.0  # font size in a cell; what needs a smaller one is left out
 
 
@@ -123,10 +124,12 @@ def _lines(panel: Panel) -> Iterator[str]:
         thin += "".join(f"M{_n(column * width)} 0v{_n(panel.height)}" for column in range(1, panel.columns))
         yield f'<path class="line" d="{thin}"/>'
     if panel.order:
-        steps = ((a, b) for a, b in zip(panel.order, panel.order[1:], strict=False) if dist(a, b) <= 1)
-        path = "".join(
-            f"M{_n(a[1] * width)} {_n(a[0] * height)}L{_n(b[1] * width)} {_n(b[0] * height)}" for a, b in steps
-        )
+        path = ""
+        for a, b in zip(panel.order, panel.order[1:], strict=False):
+            by_rows, by_columns = b[0] - a[0], b[1] - a[1]
+            if abs(by_rows) + abs(by_columns) == 1:
+                x, y = (a[1] + (ORDER if by_rows else 0.5)) * width, (a[0] + (0.5 if by_rows else ORDER)) * height
+                path += f"M{_n(x)} {_n(y)}" + (f"v{_n(by_rows * height)}" if by_rows else f"h{_n(by_columns * width)}")
         yield f'<path class="order" d="{path}"/>'
     heavy = "".join(f"M0 {_n(row * height)}h{_n(panel.width)}" for row in panel.heavy_rows)
     heavy += "".join(f"M{_n(column * width)} 0v{_n(panel.height)}" for column in panel.heavy_columns)
@@ -152,6 +155,8 @@ def _labels(panel: Panel, boxes: Iterable[Box]) -> Iterator[str]:
     for box in every:
         across, down = box.columns * width, box.rows * height
         x, y = box.column * width + across / 2, box.row * height + down / 2
+        if panel.order:
+            across, down = across * CLEAR, down * CLEAR
         look = "on" if box.look == "mark" else "soft" if box.look == "panel" else ""
         lengths = longest[box.rows, box.columns, bool(box.note)]
         tall = 1.85 if box.note else 0.95  # capitals, their distance and a little air

@@ -52,10 +52,7 @@ def explain(
     """
     names = tuple(plan.variant for plan in plans)
     if variant is not None and plans and variant not in names:
-        raise RequestError(
-            f"a variant is one of {spec.name}'s", got=variant, allowed=", ".join(names),
-            fix="leave --variant out for the first of them",
-        )  # fmt: skip
+        raise RequestError.of_variant(variant, names)
     if not plans:
         told = (LEGEND, tile_section(spec, None))
         return Explanation(spec.name, spec.about, None, (), legal, told, tuple(findings))

@@ -221,12 +221,7 @@ def thread_section(plan: Plan, thread: int) -> tuple[Section, dict[str, Any]]:
     """
     threads = plan.threads.threads
     if not 0 <= thread < threads:
-        raise RequestError(
-            "a thread is one of the block's",
-            got=f"thread {thread}",
-            allowed=f"0 .. {threads - 1}",
-            fix=f"ask for --thread {min(max(thread, 0), threads - 1)}",
-        )
+        raise RequestError.of_thread(thread, threads)
     warp, lane = divmod(thread, WARP_SIZE)
     m = (plan.threads.m(thread) + plan.tile.value_mode[0].offsets()).tolist()
     n = (plan.threads.n(thread) + plan.tile.value_mode[1].offsets()).tolist()

@@ -45,7 +45,7 @@ class Step:
         """How the call reaches its result, line by line; nothing for a call that only puts its arguments together."""
         if self.call is None:
             return []
-        told = list(eval_command(self.call, explain=True))[:-1]  # the last is the result once more
+        told = eval_command(self.call, explain=True)
         return [line for each in told if each.count("\n") > 1 for line in each.splitlines()]
 
     def to_json(self) -> dict[str, Any]:

@@ -17,13 +17,12 @@ Sources (each row below cites its own):
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from layoutgen.errors import LayoutgenError
+from layoutgen.errors import LayoutgenError, closest
 
 _KB = 1024
 _NVIDIA = re.compile(r"sm_(\d{1,2})(\d)[af]?")
@@ -229,12 +228,12 @@ def device(name: str) -> Device:
     by_plain_name = {_plain(known): known for known in DEVICES}
     if (known := by_plain_name.get(_plain(name))) is not None:
         return DEVICES[known]
-    close = difflib.get_close_matches(_plain(name), by_plain_name, n=1, cutoff=0.5)
+    close = [by_plain_name[plain] for plain in closest(_plain(name), by_plain_name, 0.5)]
     raise LayoutgenError(
         "the device is one that layoutgen knows",
         got=name,
         allowed=", ".join(DEVICES),
-        fix=f"did you mean {by_plain_name[close[0]]}?" if close else None,
+        fix=f"did you mean {' or '.join(close)}?" if close else None,
     )
 
 

@@ -25,11 +25,13 @@ def plan_schedule(spec: Spec) -> Schedule:
 
 
 def raster_words(schedule: Schedule) -> str:
-    """How blocks that are neighbours in launch order lie in C, in words."""
+    """How blocks that are neighbours in launch order lie in C, and what they share, in words."""
     fast, slow = ("m", "n") if schedule.raster == "along_m" else ("n", "m")
-    if schedule.group == 1:
-        return f"neighbouring blocks walk {slow}, one tile of {fast} after the other"
-    return f"neighbouring blocks walk {fast} within groups of {schedule.group} tiles"
+    if schedule.group == 1:  # a group is one row or column of tiles, and they walk along it
+        return f"neighbouring blocks walk {slow}, and share {'rows of A' if slow == 'n' else 'columns of B'}"
+    return (
+        f"neighbouring blocks walk {fast} within groups of {schedule.group} tiles, and share rows of A and columns of B"
+    )
 
 
 def tiles(tile: CTile, m: int, n: int) -> tuple[int, int]:

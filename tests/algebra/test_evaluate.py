@@ -163,10 +163,9 @@ coalesce(4:8)
   = 4:8
 
 flatten(4:8)
-  = 4:8
-
-4:8"""
+  = 4:8"""
     )
+    assert printed("coalesce(8)(3)", explain=True).endswith("\n  = 8:1\n\n3")  # what no call returned
 
 
 @pytest.mark.parametrize(
@@ -198,6 +197,7 @@ def test_a_refused_call_is_explained_before_its_error(expression: str, before: l
     assert places == sorted(places)
     refusals = [line for line in text.splitlines() if "refused" in line]
     assert [line.startswith(last) for line in refusals] == ([True] if last else [])
+    assert "allowed: " not in text and (not last or text.endswith(refusals[0]))  # the error says it
 
 
 def test_a_value_without_a_table_is_explained_but_not_printed() -> None:

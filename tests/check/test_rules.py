@@ -142,3 +142,10 @@ def test_rules_on_the_command_line() -> None:
     assert code == 2 and out == "" and "rastre" in err and "raster" in err
     with pytest.raises(RequestError):
         find(["raster", "nothing"])
+
+
+def test_a_rule_is_named_once_and_a_near_miss_is_told() -> None:
+    assert [rule.id for rule in find(["raster", "waves", "raster"])] == ["raster", "waves"]
+    with pytest.raises(RequestError) as caught:
+        find(["bank-conflict"])
+    assert caught.value.fix == "did you mean bank-conflicts?"

@@ -82,6 +82,13 @@ def test_a_wrong_name_is_wrong_usage(cli: Cli) -> None:
     done = cli("check", "warptile_128x128", "--device", "h20")
     assert done.code == 2
     assert "did you mean h200?" in done.stderr
+    assert "did you mean h100-sxm or h100-pcie?" in cli("check", "warptile_128x128", "--device", "h100").stderr
+    table = cli("devices", "nope")
+    assert table.code == 2 and "DEVICE" in table.stderr and "--device" not in table.stderr
+
+
+def test_a_device_named_twice_is_told_once(cli: Cli) -> None:
+    assert cli("devices", "l4", "h200", "l4").stdout == cli("devices", "l4", "h200").stdout
 
 
 def test_nothing_is_built_for_amd(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from layoutgen.draw import LEVELS, draw, find_plan, is_layout, layout_drawing, level_drawing, read_layout, to_svg
 from layoutgen.errors import DrawError
+from layoutgen.paths import unwritable
 from tests.cli.conftest import Outcome
 
 Cli = Callable[..., Outcome]
@@ -87,11 +88,15 @@ def test_a_page_on_a_problem(cli: Cli, spec_file: Callable[..., Path], tmp_path:
     ("arguments", "said"),
     [
         (["--level", "wrap"], "did you mean warp"),
-        (["--variant", "best"], "a variant is one of the spec's"),
-        (["--thread", "128"], "0 to 127"),
+        (["--level", "nope"], "fix: --level value"),
         (["--theme", "sepia"], "auto, light, dark"),
         (["--banks"], "--level banks"),
         (["--device", "h200"], "budgets"),
+        (["--level", "copy_a", "--thread", "3"], "leave thread out"),
+        (["--level", "block", "--thread", "3"], "leave thread out"),
+        (["--shape", "4096"], "leave shape out"),
+        (["--level", "warp", "--shape", "4096"], "leave shape out"),
+        (["--level", "block", "--shape", "9999999"], "fix: --shape 512,512,64"),
     ],
 )
 def test_what_is_refused_of_a_spec(
@@ -109,12 +114,13 @@ def test_what_is_refused_of_a_spec(
         ("(8,4,2):(1,2,3)", "x.svg", [], "3 modes"),
         ("(8,4):(4,1)", "x.gif", [], ".svg, .png, .html"),
         ("(8,4):(4,1)", "x", [], ".svg, .png, .html"),
-        ("(8,4):(4,1)", "x.html", [], "a bare layout is one grid"),
+        ("(8,4):(4,1)", "x.html", [], "a page is of a spec"),
+        ("8:1", "x.html", ["--device", "h200"], "or name a spec"),
         ("(8,4):(4,1)", "x.svg", ["--level", "warp"], "leave level out"),
         ("(8,4):(4,1)", "x.svg", ["--thread", "0"], "leave thread out"),
         ("(8,4):(4", "x.svg", [], "there"),
         ("warptile_128x128", "x.html", ["--level", "warp"], "leave level out"),
-        ("(8,4):(4,1)", "none/x.svg", [], "may write to"),
+        ("(8,4):(4,1)", "none/deep/x.svg", [], "/none\n"),
     ],
 )
 def test_what_is_refused(cli: Cli, tmp_path: Path, source: str, out: str, arguments: list[str], said: str) -> None:
@@ -122,6 +128,29 @@ def test_what_is_refused(cli: Cli, tmp_path: Path, source: str, out: str, argume
     assert (done.code, done.stdout) == (1, "")
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_verb_says_alike_that_a_variant_or_a_thread_is_not_there(
+    cli: Cli, spec_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    path, out = spec_file(), tmp_path / "x.svg"
+    variants = [
+        cli("draw", path, "-o", out, "--variant", "ak_bn"),
+        cli("explain", path, "--variant", "ak_bn"),
+        cli("emit", path, "--stdout", "--variant", "ak_bn"),
+    ]
+    (said,) = {(done.code, done.stdout, done.stderr) for done in variants}
+    assert said[:2] == (2, "") and "a variant is one of the spec's" in said[2]
+    assert "fix: did you mean ak_bn_16B" in said[2]
+    threads = [cli("draw", path, "-o", out, "--thread", "128"), cli("explain", path, "--thread", "128")]
+    (said,) = {(done.code, done.stdout, done.stderr) for done in threads}
+    assert said[0] == 2 and "allowed: 0 .. 127" in said[2]
+
+
+def test_an_empty_name_is_no_spec(cli: Cli, tmp_path: Path) -> None:
+    for verb in (["check", ""], ["draw", "", "-o", tmp_path / "x.svg"], ["explain", " "]):
+        done = cli(*verb)
+        assert done.code == 2 and "an empty name" in done.stderr and not (tmp_path / "x.svg").exists()
 
 
 def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
@@ -135,9 +164,17 @@ def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
 def test_a_folder_in_the_way_and_a_file_for_a_folder(tmp_path: Path) -> None:
     (tmp_path / "x.svg").mkdir()
     (tmp_path / "file").write_text("mine")
-    for out in (tmp_path / "x.svg", tmp_path / "file" / "x.svg"):
-        with pytest.raises(DrawError, match="may write to"):
+    for out, why in (
+        (tmp_path / "x.svg", f"{tmp_path / 'x.svg'} is a folder"),
+        (tmp_path / "file" / "x.svg", f"{tmp_path / 'file'} is a file, not a folder"),
+        (tmp_path / "none" / "x.svg", f"there is no folder {tmp_path / 'none'}"),
+        (tmp_path / ("x" * 300 + ".svg"), f"{tmp_path / ('x' * 300 + '.svg')}: file name too long"),
+    ):
+        with pytest.raises(DrawError, match="may write to") as caught:
             draw("4:1", out)
+        assert caught.value.got == why
+    denied = PermissionError(13, "Permission denied")
+    assert unwritable(tmp_path / "a" / "x.svg", denied) == f"you may not write to the folder {tmp_path}"
     assert (tmp_path / "file").read_text() == "mine"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "x.svg"]
 

@@ -79,6 +79,7 @@ def test_stdout_prints_one_kernel(
     ("arguments", "said"),
     [
         (["warptile_128x128", "--all"], "SPEC"),
+        (["warptile_128x128", "--stdout", "-o", "here"], "leave -o out"),
         (["--stdout", "--all"], "--stdout"),
         (["--stdout", "warptile_128x128", "salykov_128x128x8"], "--stdout"),
         (["warptile_128x128", "--variant", "any"], "--variant"),
@@ -114,7 +115,7 @@ def test_a_folder_that_cannot_be_written_is_told(cli: Cli, spec_file: Callable[.
     (tmp_path / "file").touch()
     done = cli("emit", spec_file(), "-o", tmp_path / "file")
     assert (done.code, done.stdout) == (1, "")
-    assert done.stderr.startswith("kernels can be written\n  got: ")
+    assert done.stderr.startswith(f"kernels can be written\n  got: {tmp_path / 'file'} is a file, not a folder\n")
 
 
 def test_list_names_every_spec_that_ships(cli: Cli) -> None:

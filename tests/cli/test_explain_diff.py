@@ -119,7 +119,16 @@ def test_diff_draws(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) ->
     out = tmp_path / "x.svg"
     done = cli("diff", "warptile_128x128", "salykov_128x128x8", "-o", out)
     plain = cli("diff", "warptile_128x128", "salykov_128x128x8")
-    assert (done.code, done.stdout, done.stderr) == (1, plain.stdout, "")
+    assert (done.code, done.stdout, done.stderr) == (1, f"{plain.stdout}{out}\n", "")
     assert "warptile_128x128 and salykov_128x128x8: what differs" in out.read_text()
     refused = cli("diff", "warptile_128x128", "salykov_128x128x8", "-o", tmp_path / "x.html")
     assert refused.code == 2 and ".svg, .png" in refused.stderr and not (tmp_path / "x.html").exists()
+    data = cli("diff", "warptile_128x128", "salykov_128x128x8", "-o", out, "--json")
+    assert json.loads(data.stdout)["same"] is False and data.stderr == f"{out}\n"
+
+
+def test_diff_tells_what_it_cannot_draw(cli: Cli, illegal: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x.svg"
+    done = cli("diff", "warptile_128x128", illegal, "-o", out)
+    assert done.code == 2 and done.stdout == cli("diff", "warptile_128x128", illegal).stdout
+    assert f"{illegal}:6" in done.stderr and not out.exists()

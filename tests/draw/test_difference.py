@@ -102,6 +102,32 @@ def test_it_is_small_and_its_panels_are_apart(names: tuple[str, str]) -> None:
             assert apart_x or a.y - a.margin[1] >= b.y + b.height or b.y - b.margin[1] >= a.y + a.height
 
 
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+def test_the_legend_and_the_caption_tell_what_is_drawn(names: tuple[str, str]) -> None:
+    plans = pair_of(names)
+    drawing = difference_drawing(*plans)
+    deepest = max(plan.tile.block[2] for plan in plans)
+    for key in drawing.legend:
+        kind, _, told = key.text.partition(" ")
+        if kind == "warp":
+            assert key.look == f"t{told}"
+        if kind == "k":
+            ks = [int(each) for each in told.removeprefix("= ").removesuffix(", ..").split(", ")]
+            assert ks == list(range(ks[0], deepest, TONES))[:2] and key.look == f"t{ks[0]}"
+            assert told.endswith("..") == (ks[0] + 2 * TONES < deepest)
+    labels = {box.label for panel in drawing.panels if panel.id.startswith("c_") for box in panel.boxes}
+    assert ("Numbers in C are lanes." in drawing.about) == any(map(str.isdigit, labels))
+    words = any(panel.id.startswith("smem_") for panel in drawing.panels)
+    assert (
+        ("32 words make a row" in drawing.about) == words == any(key.text.startswith("k =") for key in drawing.legend)
+    )
+
+
+def test_lanes_too_fine_for_numbers_are_not_announced() -> None:
+    plan = plans_of("fine")[0]
+    assert "are lanes" not in difference_drawing(plan, plan).about
+
+
 def test_kinds_of_file(tmp_path: Path) -> None:
     plans = pair_of(PAIRS[0])
     assert draw_difference(*plans, tmp_path / "x.svg").read_text() == to_svg(difference_drawing(*plans))

@@ -13,7 +13,7 @@ import pytest
 from layoutgen.draw import aside, to_html
 from layoutgen.draw.budgets import Aside, Budget, Clocks, Launch, Point, Roofline, Row
 from layoutgen.draw.roofline import roofline_svg
-from layoutgen.errors import DrawError
+from layoutgen.errors import RequestError
 from layoutgen.facts import c_owners, copy_owners, facts, first_word, fragment_executions, shared_words
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan
@@ -240,5 +240,5 @@ def test_the_tile_stands_at_its_intensity(name: str, intensity: float) -> None:
 
 def test_a_thread_that_is_none() -> None:
     plan = plans_of("warptile_128x128")[0]
-    with pytest.raises(DrawError, match="0 to 127"):
+    with pytest.raises(RequestError, match=r"0 \.\. 127"):
         page(plan, 128)

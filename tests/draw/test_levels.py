@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+from layoutgen import spec
 from layoutgen.draw import LEVELS, level_drawing, to_svg
 from layoutgen.draw.palette import TONES
-from layoutgen.errors import DrawError
-from layoutgen.facts import c_owners, copy_owners, shared_banks, shared_words
+from layoutgen.errors import DrawError, RequestError
+from layoutgen.facts import access_facts, c_owners, copy_owners, shared_banks, shared_words
 from layoutgen.facts.banks import wavefronts
 from layoutgen.plan import Plan
+from layoutgen.plan import plan as plans_from
 from layoutgen.plan.model import Operand
 from layoutgen.plan.schedule import work
 from tests.draw.conftest import NAMES, plans_of
 from tests.draw.picture import Read, read
+from tests.plan.drafts import Draft
 
 MOST_BYTES = 300_000
 
@@ -26,6 +32,10 @@ def shown(plan: Plan, level: str, **options: object) -> dict[str, Read]:
 def ends(plans: tuple[Plan, ...]) -> set[Plan]:
     """The first variant and the last: the widest copies and the narrowest."""
     return {plans[0], plans[-1]}
+
+
+def scheduled(raster: str, group: int) -> Plan:
+    return plans_from(spec.loads(Draft(raster=raster, group=group).text()))[0]
 
 
 def text(numbers: np.ndarray, form: str = "{}") -> np.ndarray:
@@ -174,6 +184,9 @@ def test_the_phases_of_an_access(name: str) -> None:
             assert total == wavefronts(addresses, access.bytes, "load" if access.opcode == "ld.shared" else "store")
             least = "at least " if access.opcode == "cp.async" else ""
             assert f"{access.opcode} of {access.bytes} bytes: {least}{total} wavefront" in title
+            (known,) = (each for each in access_facts(plan) if each.name == access.name)
+            estimate = f"(check: {known.wavefronts / known.requests:.3g})"
+            assert (estimate in title) == (access.opcode == "cp.async")
             assert ("no conflict" in title) == (total == len(phases))
             assert sorted(lane for box in phases for lane in range(box.row, box.row + box.rows)) == sorted(lanes)
             for box in phases:
@@ -214,6 +227,50 @@ def test_the_order_of_the_blocks(drawn: Plan, shape: tuple[int, int, int] | None
         assert panel.look[row, column] == f"t{block // drawn.schedule.group % TONES}"
 
 
+@pytest.mark.parametrize(("raster", "group"), [("along_m", 3), ("along_n", 4), ("along_n", 1)])
+@pytest.mark.parametrize("shape", [None, (300, 1500, 64), (1900, 1900, 64)])
+def test_a_line_joins_every_two_blocks_that_follow_as_neighbours(
+    raster: str, group: int, shape: tuple[int, int, int] | None
+) -> None:
+    """It starts in the one, ends in the other, and crosses no text."""
+    tiling = scheduled(raster, group)
+    block_m, block_n, _ = tiling.tile.block
+    m, n, k = shape or (8 * block_m, 8 * block_n, 8)
+    places = [(each.m // block_m, each.n // block_n) for each in work(tiling.schedule, tiling.tile, m, n, k)]
+    expected = [(a, b) for a, b in pairwise(places) if abs(a[0] - b[0]) + abs(a[1] - b[1]) == 1]
+    svg = to_svg(level_drawing(tiling, "block", shape=shape))
+    (group,) = re.findall(r'data-unit="([\d.]+) ([\d.]+)"', svg)
+    width, height = map(float, group)
+    (path,) = re.findall(r'class="order" d="([^"]*)"', svg)
+    lines = [(float(x), float(y), way, float(by)) for x, y, way, by in re.findall(r"M(\S+) (\S+)([hv])([-\d.]+)", path)]
+    ends = [(x + by * (way == "h"), y + by * (way == "v")) for x, y, way, by in lines]
+    assert [
+        ((int(y // height), int(x // width)), (int(v // height), int(u // width)))
+        for (x, y, *_), (u, v) in zip(lines, ends, strict=True)
+    ] == expected
+    grid = svg[svg.index("data-unit") : svg.index('id="legend"')]
+    for size, texts in re.findall(r'<g font-size="([\d.]+)" text-anchor="middle">(.*?)</g>', grid, re.S):
+        for x, y, text in re.findall(r'<text x="([\d.]+)" y="([\d.]+)">([^<]+)<', texts):
+            right, below = float(x) % width + 0.32 * float(size) * len(text), float(y) % height + 0.2 * float(size)
+            assert right < 0.94 * width and below < 0.94 * height
+
+
+def test_a_group_of_one_is_no_group() -> None:
+    for raster, walk in (
+        ("along_m", "walk n, and share rows of A in L2"),
+        ("along_n", "walk m, and share columns of B in L2"),
+    ):
+        drawing = level_drawing(scheduled(raster, 1), "block")
+        assert walk in drawing.about and "one colour: one block (" in drawing.legend[0].text
+
+
+def test_a_grid_of_too_many_tiles_says_which_is_drawn(drawn: Plan) -> None:
+    with pytest.raises(DrawError, match="at most") as caught:
+        level_drawing(drawn, "block", shape=(9_999_999, 9_999_999, 8))
+    shape = tuple(map(int, str(caught.value.fix).removeprefix("--shape ").split(",")))
+    assert level_drawing(drawn, "block", shape=shape) == level_drawing(drawn, "block")  # type: ignore[arg-type]
+
+
 def test_a_large_grid_is_cut_and_says_so(drawn: Plan) -> None:
     drawing = level_drawing(drawn, "block", shape=(10_000, 5_000, 64))
     assert "Shown: the first 32 × 32 tiles" in drawing.about or drawn.tile.block[0] > 64
@@ -241,12 +298,12 @@ def test_pictures_are_small_and_the_same_twice(name: str, level: str) -> None:
     ("level", "options", "said"),
     [
         ("wrap", {}, "did you mean warp"),
-        ("value", {"thread": 4096}, "0 to"),
-        ("value", {"thread": -1}, "0 to"),
+        ("value", {"thread": 4096}, r"0 \.\."),
+        ("value", {"thread": -1}, r"0 \.\."),
         ("block", {"shape": (0, 8, 8)}, "at least 1"),
         ("block", {"shape": (1 << 30, 1 << 30, 8)}, "block tiles"),
     ],
 )
 def test_what_can_not_be_drawn(drawn: Plan, level: str, options: dict[str, object], said: str) -> None:
-    with pytest.raises(DrawError, match=said):
+    with pytest.raises((DrawError, RequestError), match=said):
         level_drawing(drawn, level, **options)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,17 @@ def test_keys_differ_with_their_places() -> None:
     assert (stages.a, stages.b) == ("2", "3")
     assert (stages.where_a, stages.where_b) == (line("a", "stages: 2"), line("b", "stages: 3"))
     atom = by_key["copies.a.atom"]
-    assert (atom.a, atom.b, atom.where_b) == (None, "ldg.sts", line("b", "atom"))
+    assert (atom.a, atom.b, atom.where_a, atom.where_b) == (None, "ldg.sts", "", line("b", "atom"))
+
+
+def test_what_a_file_leaves_out_is_a_default() -> None:
+    text = Draft().text()
+    less = re.sub("(?m)^schedule:.*\n", "", text)
+    more = less + "schedule: {raster: along_n, group: 3}\n"
+    by_key = {change.what: change for change in diff_specs(loads(less, "a.yaml"), loads(more, "b.yaml")).spec}
+    group = by_key["schedule.group"]
+    assert group.a is not None and group.b == "3"
+    assert (group.where_a, group.where_b) == ("default", f"b.yaml:{more.count(chr(10))}")
 
 
 def test_layouts_differ_by_level_as_the_plans_have_them() -> None:
@@ -166,7 +177,8 @@ def test_json_has_it_all() -> None:
         assert [(each["what"], each["a"], each["b"]) for each in data[part]] == [
             (each.what, each.a, each.b) for each in getattr(apart, part)
         ]
-    assert all(each["where_a"].startswith(str(shipped["warptile_128x128"])) for each in data["spec"])
+    path = str(shipped["warptile_128x128"])
+    assert all(each["where_a"].startswith(path) or each["a"] is None for each in data["spec"])
 
 
 @pytest.mark.parametrize("path", paths.shipped_specs().values(), ids=lambda path: path.stem)
