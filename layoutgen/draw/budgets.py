@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from layoutgen.errors import counted
 from layoutgen.facts import AccessFacts, Facts, ProblemFacts
 
 
@@ -113,7 +114,9 @@ def aside(found: Facts) -> Aside:
         device.name,
         _budgets(found),
         tuple(map(_row, found.accesses)),
-        tuple(Clocks(name, clocks, name == bound.limiter) for name, clocks in bound.clocks.items()),
+        ()
+        if found.ceiling is None
+        else tuple(Clocks(name, clocks, name == bound.limiter) for name, clocks in bound.clocks.items()),
         Roofline(device.fp32_tflops, device.memory_gbs, tuple(points), found.ceiling, bound.limiter),
         None if found.problem is None else _launch(found.problem),
     )
@@ -145,14 +148,10 @@ def _budgets(found: Facts) -> tuple[Budget, ...]:
             resident.blocks * resident.warps,
             resident.max_warps,
             "on an SM",
-            f"{'at most ' if found.built is None else ''}{_counted(resident.blocks, 'block')} of "
-            f"{_counted(resident.warps, 'warp')}, limited by {' and '.join(resident.limited_by)}",
+            f"{'at most ' if found.built is None else ''}{counted(resident.blocks, 'block')} of "
+            f"{counted(resident.warps, 'warp')}, limited by {' and '.join(resident.limited_by)}",
         ),
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _row(each: AccessFacts) -> Row:

@@ -242,3 +242,9 @@ def test_a_thread_that_is_none() -> None:
     plan = plans_of("warptile_128x128")[0]
     with pytest.raises(RequestError, match=r"0 \.\. 127"):
         page(plan, 128)
+
+
+def test_a_page_for_a_device_of_amd_s_shows_no_clocks() -> None:
+    each = plans_of("warptile_128x128")[0]
+    assert aside(facts(each, DEVICES["mi300x"])).clocks == ()
+    assert aside(facts(each, DEVICES["h200"])).clocks != ()
