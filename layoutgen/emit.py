@@ -12,13 +12,16 @@ import jinja2
 
 from layoutgen import paths
 from layoutgen.algebra import Layout, cute_type
+from layoutgen.errors import counted
 from layoutgen.plan.model import (
     CopyTile,
     Guard,
+    LoadFragment,
     LoadTile,
     Operand,
     OperandRequirement,
     Plan,
+    SharedOperand,
     StoreTile,
 )
 from layoutgen.plan.schedule import raster_words
@@ -142,13 +145,17 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
             _requirement("B", "(n,k)", need.b),
             _requirement("C and D", "(m,n)", need.c),
         ],
-        "block": f"tile {block_m}x{block_n}x{block_k}, {plan.threads.threads} threads, {plan.stages} stages, "
-        f"{plan.shared_bytes} bytes of shared memory",
+        "block": f"tile {block_m}x{block_n}x{block_k}, {plan.threads.threads} threads, "
+        + (
+            f"{counted(plan.stages, 'stage')}, {plan.shared_bytes} bytes of shared memory"
+            if plan.stages
+            else "no shared memory"
+        ),
         "tile_types": [
             f"using BlockM = {_const(block_m)};",
             f"using BlockN = {_const(block_n)};",
             f"using BlockK = {_const(block_k)};",
-            f"constexpr int kStages = {plan.stages};",
+            *([f"constexpr int kStages = {plan.stages};"] if plan.stages > 1 else []),
             f"constexpr int kGroup = {plan.schedule.group};",
             _using("ThreadM", plan.threads.m, "thread -> m"),
             _using("ThreadN", plan.threads.n, "thread -> n"),
@@ -160,14 +167,12 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "a": a,
         "b": b,
         "moves": list(_moves(plan, views)),
-        "staged_loads": [
-            {"name": o.name, "type": _asm_type(o.copy.read_vector)}
-            for o in plan.operands
-            if o.copy.atom.through_registers
-        ],
-        "fragment_loads": [{"name": o.name, "type": _asm_type(o.fragment.vector)} for o in plan.operands],
-        "slots": plan.a.fragment.slots,
-        "slot_type": _const(plan.a.fragment.slots),
+        "accesses_of": _accesses(plan),
+        "asynchronous": any(not o.copy.atom.through_registers for o in plan.operands),
+        "fragment_about": f", those of {together} k" if (together := _fragments_together(plan)) > 1 else "",
+        "slots": plan.program.slots,
+        "slot_type": _const(plan.program.slots),
+        "loop_about": _loop_words(plan),
         "raster": {
             **({"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"}),
             "about": raster_words(plan.schedule),
@@ -196,7 +201,7 @@ def _promises(plan: Plan) -> list[str]:
         f"size(ThreadM{{}}) == {threads} && size(ThreadN{{}}) == {threads}",
         f"{threads} * size(ValueM{{}}) * size(ValueN{{}}) == BlockM{{}} * BlockN{{}}",
     ]
-    for operand in plan.operands:
+    for operand in plan.shared_operands:
         letter, copy = operand.name.upper(), operand.copy
         promises += [
             f"cosize_v<Smem{letter}> <= kSmem{letter}",
@@ -206,6 +211,40 @@ def _promises(plan: Plan) -> list[str]:
     return promises
 
 
+def _accesses(plan: Plan) -> dict[str, list[dict[str, object]]]:
+    """Kind of access -> the operands that have it, by name, each with its type of vector."""
+    shared = plan.shared_operands
+    return {
+        "fragment": [{"name": o.name, "type": _asm_type(o.fragment.vector)} for o in shared],
+        "load": [
+            {"name": o.name, "type": _asm_type(o.copy.read_vector)}
+            for o in plan.operands
+            if o.copy.atom.through_registers
+        ],
+        "store": [
+            {"name": o.name, "type": _asm_type(o.copy.write_vector)} for o in shared if o.copy.atom.through_registers
+        ],
+        # Only 16 bytes can pass L1 by (PTX ISA, cp.async).
+        "copy": [
+            {
+                "name": o.name,
+                "type": _asm_type(o.copy.write_vector),
+                "cache": "cg" if o.copy.write.bytes == 16 else "ca",
+            }
+            for o in shared
+            if not o.copy.atom.through_registers
+        ],
+    }
+
+
+def _loop_words(plan: Plan) -> str:
+    if plan.stages > 1:
+        return "multiply one k-tile a turn while the one kStages - 1 ahead is fetched"
+    if plan.stages == 1:
+        return "multiply one k-tile a turn, then fetch the next into its place"
+    return "multiply the fragments of one k-tile a turn, then load those of the next"
+
+
 def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
     upper, copy, x = operand.name.upper(), operand.copy, operand.x
     strides = {
@@ -213,64 +252,96 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
         "k": f"{operand.name}_{x}, _1{{}}",
         x: f"_1{{}}, {operand.name}_k",
     }
-    read, write = VECTOR_TYPE[copy.read_vector * 4], VECTOR_TYPE[copy.write.bytes]
-    fragment = VECTOR_TYPE[operand.fragment.load.bytes]
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
     staging_order = "_1," + _const(along["x"]) if copy.vector_mode == "x" else _const(along["k"]) + ",_1"
-    how = f"cp.async, {copy.write.bytes} bytes a piece"
-    if copy.atom.through_registers:
-        how = f"through registers, {copy.read_vector * 4}-byte loads and {copy.write.bytes}-byte stores"
-    return {
+    view: dict[str, object] = {
         "name": operand.name,
         "upper": upper,
         "x": x,
         "x_upper": x.upper(),
         "stride": f"make_stride({strides[operand.contiguous]})",
-        "copy_about": f"{upper}: {how}",
-        "staged": copy.atom.through_registers,
         "staging": f"Shape<{_const(along['x'])},{_const(along['k'])}>,Stride<{staging_order}>",
         "participants": copy.participants,
-        "read_type": read,
-        "write_type": write,
-        "read_pieces_x": _const(along["x"] // (copy.read_vector if copy.vector_mode == "x" else 1)),
+        "read_type": VECTOR_TYPE[copy.read_vector * 4],
         "read_element_i": _scaled("i", copy.read_vector if copy.vector_mode == "x" else 1),
         "read_element_j": _scaled("j", copy.read_vector if copy.vector_mode == "k" else 1),
-        "atom": "SM80_CP_ASYNC_CACHEGLOBAL" if copy.write.bytes == 16 else "SM80_CP_ASYNC_CACHEALWAYS",
+        "value_count": _const(plan.tile.value_mode[0 if x == "m" else 1].size),
+    }
+    types = [
+        _using(f"Copy{upper}ThreadX", copy.thread_x, f"thread -> {x}"),
+        _using(f"Copy{upper}ThreadK", copy.thread_k, "thread -> k"),
+        _using(f"Copy{upper}ElementX", copy.element_x, f"i -> {x}"),
+        _using(f"Copy{upper}ElementK", copy.element_k, "j -> k"),
+    ]
+    loads = f"{copy.read_vector * 4}-byte loads"
+    if not isinstance(operand, SharedOperand):
+        return view | {
+            "shared": False,
+            "copy_about": f"{upper}: straight to the registers of the thread that multiplies, by {loads}",
+            "registers": f"tCr{upper}",
+            "registers_about": "(value, k), the fragments of a k-tile",
+            "write_type": "float",
+            "types": types,
+        }
+    staged, write = operand.copy.atom.through_registers, VECTOR_TYPE[operand.copy.write.bytes]
+    fragment = VECTOR_TYPE[operand.fragment.load.bytes]
+    return view | {
+        "shared": True,
+        "copy_about": f"{upper}: through registers, {loads} and {operand.copy.write.bytes}-byte stores"
+        if staged
+        else f"{upper}: cp.async, {operand.copy.write.bytes} bytes a piece",
+        "registers": f"t{upper}r{upper}" if staged else "",
+        "registers_about": "(x, k) on the way through registers",
+        "write_type": write,
         "fragment_type": fragment,
         "vectors": operand.fragment.vectors,
-        "value_count": _const(plan.tile.value_mode[0 if x == "m" else 1].size),
+        "fragment_stride": f",Stride<{_const(plan.program.slots)},_1>" if operand.fragment.mode == "k" else "",
+        "fragment_turns": _fragments_together(plan) // operand.fragment.depth,
+        "fragment_k": _divided("k_index", operand.fragment.depth),
+        "fragment_slot": _divided("slot", operand.fragment.depth),
         "types": [
             _using(f"Smem{upper}", operand.shared.layout, f"({x}, k, stage) -> float"),
             f"constexpr int kSmem{upper} = {operand.shared.bytes // 4};   // floats, all stages",
             _using(f"Fragment{upper}Thread", operand.fragment.load.base, "thread -> float"),
             _using(f"Fragment{upper}", operand.fragment.load.steps, f"(vector, k, stage) -> {fragment}"),
-            _using(f"Copy{upper}ThreadX", copy.thread_x, f"thread -> {x}"),
-            _using(f"Copy{upper}ThreadK", copy.thread_k, "thread -> k"),
-            _using(f"Copy{upper}ElementX", copy.element_x, f"i -> {x}"),
-            _using(f"Copy{upper}ElementK", copy.element_k, "j -> k"),
-            _using(f"Copy{upper}Thread", copy.write.base, "thread -> float"),
-            _using(f"Copy{upper}", copy.write.steps, f"(i, j, stage) -> {write}"),
+            *types,
+            _using(f"Copy{upper}Thread", operand.copy.write.base, "thread -> float"),
+            _using(f"Copy{upper}", operand.copy.write.steps, f"(i, j, stage) -> {write}"),
         ],
     }
 
 
 def _asm_type(width: int) -> dict[str, str]:
-    """Elements per access -> the pieces of an inline ld of that vector type."""
+    """Elements per access -> the pieces of an inline instruction that moves a vector of them.
+
+    last, after_last: the placeholders of the operands that follow its registers.
+    """
     registers = [f"%{i}" for i in range(width)]
     members = [f"to.{c}" for c in "xyzw"[:width]] if width > 1 else ["to"]
     return {
         "name": VECTOR_TYPE[4 * width],
         "suffix": {1: ".f32", 2: ".v2.f32", 4: ".v4.f32"}[width],
         "registers": "{" + ", ".join(registers) + "}" if width > 1 else registers[0],
-        "address": f"%{width}",
-        "predicate": f"%{width + 1}",
+        "bytes": str(4 * width),
+        "last": f"%{width}",
+        "after_last": f"%{width + 1}",
         "outputs": ", ".join(f'"=f"({member})' for member in members),
+        "inputs": ", ".join(f'"f"({member.replace("to", "from")})' for member in members),
         "in_place": ", ".join(f'"+f"({member})' for member in members),
     }
 
 
 def _scaled(index: str, by: int) -> str:
     return index if by == 1 else f"{index} * {by}"
+
+
+def _divided(index: str, by: int) -> str:
+    return index if by == 1 else f"{index} / {by}"
+
+
+def _fragments_together(plan: Plan) -> int:
+    """How many k the program loads fragments for at a time."""
+    return max((step.count for step in plan.program.steps if isinstance(step, LoadFragment)), default=1)
 
 
 def _moves(plan: Plan, views: dict[str, dict[str, object]]) -> Iterator[dict[str, object]]:
@@ -292,7 +363,9 @@ def _move(
 ) -> dict[str, object]:
     copy, upper = operand.copy, operand.name.upper()
     guards: frozenset[Guard] = frozenset() if isinstance(step, StoreTile) else step.guards
-    width = copy.write_vector if isinstance(step, StoreTile) else copy.read_vector
+    width = copy.read_vector
+    if isinstance(step, StoreTile) and isinstance(operand, SharedOperand):
+        width = operand.copy.write_vector
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
     first_k = f"k_{operand.name} + Copy{upper}ElementK{{}}({view['read_element_j']})"
     row = f"x_{operand.name} + Copy{upper}ElementX{{}}({view['read_element_i']})"
@@ -316,6 +389,7 @@ def _move(
         "name": name,
         "operand": view,
         "about": about + ("; what lies before k = 0 is zero" if "k" in guards else ""),
+        "in_parts": isinstance(step, CopyTile),
         "participants_only": copy.participants < plan.threads.threads,
         "pieces_x": along["x"] // (width if copy.vector_mode == "x" else 1),
         "pieces_k": along["k"] // (width if copy.vector_mode == "k" else 1),

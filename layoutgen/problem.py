@@ -70,10 +70,11 @@ def fits(plan: Plan, problem: Problem, itemsize: int = 4) -> bool:
     )
 
 
-def packed(plan: Plan, m: int, n: int, k: int, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
-    """A problem of these extents whose matrices are dense, in the plan's contiguous modes, on 256-byte addresses.
+def dense(m: int, n: int, k: int, modes: str, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
+    """A problem of these extents whose matrices are dense, on 256-byte addresses; C and D are n-contiguous.
 
-    Each matrix has 2**40 bytes to itself; nothing lies there.
+    modes: the contiguous modes of a (m or k) and of b (n or k), such as kn. Each matrix has 2**40 bytes to itself;
+    nothing lies there.
     """
 
     def view(index: int, extents: tuple[int, int], last: bool) -> View:
@@ -82,6 +83,13 @@ def packed(plan: Plan, m: int, n: int, k: int, *, alpha: float = 1.0, beta: floa
 
     return Problem(
         m, n, k,
-        view(0, (m, k), plan.requirements.a.contiguous != "m"), view(1, (n, k), plan.requirements.b.contiguous == "k"),
+        view(0, (m, k), modes[0] == "k"), view(1, (n, k), modes[1] == "k"),
         view(2, (m, n), True), view(3, (m, n), True), alpha, beta,
     )  # fmt: skip
+
+
+def packed(plan: Plan, m: int, n: int, k: int, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
+    """A dense problem of these extents in the plan's contiguous modes; row-major where it names none."""
+    need = plan.requirements
+    modes = ("m" if need.a.contiguous == "m" else "k") + ("k" if need.b.contiguous == "k" else "n")
+    return dense(m, n, k, modes, alpha=alpha, beta=beta)

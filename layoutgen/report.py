@@ -216,7 +216,7 @@ def _built(plan: Plan, artifact: build.Artifact) -> Built:
         registers=resources.registers,
         shared_bytes=plan.shared_bytes + resources.static_shared,
         spill_bytes=resources.spill_stores + resources.spill_loads,
-        loop=_loop(plan, artifact),
+        loop=main_loop(plan, artifact),
         ptx_bytes=len(artifact.ptx.encode()),
         cubin_bytes=len(artifact.cubin),
         seconds=artifact.seconds,
@@ -225,7 +225,7 @@ def _built(plan: Plan, artifact: build.Artifact) -> Built:
     )
 
 
-def _loop(plan: Plan, artifact: build.Artifact) -> Loop | None:
+def main_loop(plan: Plan, artifact: build.Artifact) -> Loop | None:
     """The main loop of an artifact, as it was kept with it or as nvdisasm tells now."""
     kept = artifact.load_json("loop")
     try:

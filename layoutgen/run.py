@@ -119,7 +119,7 @@ class CompiledForGpu:
 def estimate_steps(plan: Plan, k: int) -> int:
     """About how many instructions a thread executes: the main loop's arithmetic and shared loads, and the epilogue."""
     values = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
-    fragments = plan.a.fragment.vectors + plan.b.fragment.vectors
+    fragments = sum(operand.fragment.vectors for operand in plan.shared_operands)
     k_tiles = -(-k // plan.tile.block[2])
     costs = {Mma: values, LoadFragment: fragments}
     return k_tiles * sum(costs.get(type(step), 8) for step in plan.program.steady) + 8 * values

@@ -82,6 +82,10 @@ def _integer(value: object, rule: str = "must be a positive integer") -> int:
     return int(text)
 
 
+def _stages(value: object) -> int:
+    return 0 if value == "0" else _integer(value, "must be a number of stages")
+
+
 def _layout(value: object) -> Layout:
     example = "a layout in CuTe's notation, such as (8,4):(4,1)"
     text = _text(value, "must be a layout", example)
@@ -178,6 +182,7 @@ _ABOUT: Final[dict[str, Any]] = {
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME)]
 About = Annotated[str, PlainValidator(_about), WithJsonSchema(_ABOUT)]
 Count = Annotated[int, PlainValidator(_integer), WithJsonSchema(_COUNT)]
+Stages = Annotated[int, PlainValidator(_stages), WithJsonSchema({"anyOf": [*_COUNT["anyOf"], {"enum": [0, "0"]}]})]
 Matrix = Annotated[Layout, PlainValidator(_matrix), PlainSerializer(str), WithJsonSchema(_LAYOUT)]
 Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), WithJsonSchema(_list(_LAYOUT, 2))]
 Block = Annotated[tuple[int, int, int], PlainValidator(_block), WithJsonSchema(_list(_COUNT, 3))]
@@ -246,19 +251,21 @@ class Shared(_Model):
     """(m, k) -> offset in elements inside one stage; the planner's choice when left out."""
     b: Matrix | None = Field(default=None, examples=["(128,16):(1,132)"])
     """(n, k) -> offset in elements inside one stage; the planner's choice when left out."""
-    stages: Count = Field(examples=["2"])
-    """How many block tiles of A and B are held at a time."""
+    stages: Stages = Field(examples=["2"])
+    """How many block tiles of A and B are held at a time: with 1, none is fetched while another is multiplied; with 0,
+    each thread loads what it multiplies straight from global memory."""
 
 
 class Copy(_Model):
-    """How one operand's block tile travels from global to shared memory."""
+    """How one operand's block tile travels from global memory."""
 
-    atom: Literal["cp.async", "ldg.sts"] = Field(examples=["cp.async"])
-    """cp.async goes straight to shared memory; ldg.sts goes through registers."""
+    atom: Literal["cp.async", "ldg.sts", "ldg"] = Field(examples=["cp.async"])
+    """cp.async goes straight to shared memory; ldg.sts goes there through registers; ldg, without stages of shared
+    memory, goes to the registers of the threads that multiply."""
     threads: Matrix | None = Field(default=None, examples=["(16,8):(8,1)"])
-    """(m or n, k) -> thread; the planner's choice when left out."""
+    """(m or n, k) -> thread; the planner's choice when left out. Not for ldg, whose threads are tiling's."""
     values: Tile | None = Field(default=None, examples=["[1, 4]"])
-    """One thread's elements per step and mode; the planner's choice when left out."""
+    """One thread's elements per step and mode, which no access reaches beyond; the planner's choice when left out."""
 
 
 class Copies(_Model):

@@ -11,12 +11,13 @@
 // (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
 #include <cute/tensor_impl.hpp>   // cute/tensor.hpp without its algorithms: less than half the time to compile
 #include <cute/algorithm/clear.hpp>
-#include <cute/arch/copy_sm80.hpp>
+#include <cute/arch/util.hpp>
 
 using namespace cute;
 
-// ---- Loads that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ------
-// One function for each access, named after it, so that line information tells which access an instruction is.
+// ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
+// One function for each, named after it, so that line information tells which access an instruction is. Where shared
+// memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
 CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
 }
@@ -35,6 +36,14 @@ CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
                : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
+CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
+  asm volatile("st.shared.f32 [%1], %0;" :: "f"(from), "r"(to) : "memory");   // store_a
+}
+
+CUTE_DEVICE void store_shared_b(uint32_t to, float const& from) {
+  asm volatile("st.shared.f32 [%1], %0;" :: "f"(from), "r"(to) : "memory");   // store_b
+}
+
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _128;
@@ -46,7 +55,7 @@ using ThreadN = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_4,_0,_
 using ValueM = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // value -> m: (4,2):(1,16)
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
 
-// ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory --------------
+// ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1056)
 constexpr int kSmemA = 2112;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_0,_4,_0>,Stride<_0,_32>>>;   // thread -> float: ((2,4,4),(2,4)):((0,4,0),(0,32))
@@ -108,12 +117,10 @@ void salykov_128x128x8(
   // tile needs a bound on k.
   int const ragged = k_tiles * BlockK{} - k;
 
-  // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left), stages ----
+  // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left) ----
   int tiles_left = k_tiles;
   int rows_a = tiles_left > 0 ? m : 0;
   int rows_b = tiles_left > 0 ? n : 0;
-  int write = 0;
-  auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
 
   // ---- Full tensors ------------------------------------------------------------------------------------------------
   Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(a_m, a_k)));   // (m, k)
@@ -121,7 +128,7 @@ void salykov_128x128x8(
   Tensor mC = make_tensor(make_gmem_ptr(C), make_layout(make_shape(m, n), make_stride(c_m, _1{})));   // (m, n)
   Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
 
-  // ---- Copies: this thread's elements of a k-tile, from global to shared memory -------------------------------------
+  // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
   // A: through registers, 4-byte loads and 4-byte stores
   int const x_a = m0 + CopyAThreadX{}(thread);
   int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
@@ -139,6 +146,18 @@ void salykov_128x128x8(
   Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
   Tensor tBrB = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tBrB);
+
+  // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
+  // plus a constant.
+  uint32_t write_a, write_b;
+  auto write_stage = [&](int stage) {
+    write_a = cast_smem_ptr_to_uint(&tAsA(0, 0, stage));
+    write_b = cast_smem_ptr_to_uint(&tBsB(0, 0, stage));
+    asm volatile("" : "+r"(write_a), "+r"(write_b));
+    return stage;
+  };
+  auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
+  int write = write_stage(0);
 
   auto load_first_a = [&]() {   // load A's next k-tile into registers; what lies before k = 0 is zero
     CUTE_UNROLL
@@ -167,7 +186,7 @@ void salykov_128x128x8(
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        tAsA(i, j, write) = recast<float>(tArA)(i, j);   // store_a
+        store_shared_a(write_a + CopyA{}(i, j, 0) * sizeof(float), recast<float>(tArA)(i, j));
       }
     }
   };
@@ -177,7 +196,7 @@ void salykov_128x128x8(
     for (int j = 0; j < 4; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        tBsB(i, j, write) = recast<float>(tBrB)(i, j);   // store_b
+        store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float), recast<float>(tBrB)(i, j));
       }
     }
   };
@@ -217,7 +236,7 @@ void salykov_128x128x8(
   Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
   Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
-  // Their addresses in the read stage. Opaque to the compiler, so that each load is one of them plus a constant.
+  // Their addresses in the stage that is read.
   uint32_t read_a, read_b;
   auto read_stage = [&](int stage) {
     read_a = cast_smem_ptr_to_uint(&tCsA(0, 0, stage));
@@ -226,14 +245,15 @@ void salykov_128x128x8(
     return stage;
   };
   int read = read_stage(0);
-  Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
-  clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
     for (int v = 0; v < 2; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
     CUTE_UNROLL
     for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
   };
+  // ---- Accumulators, and the multiply-adds of one k ----
+  Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
+  clear(tCrC);
   auto mma = [&](int slot) {   // n outer, every other turn backwards in m
     CUTE_UNROLL
     for (int outer = 0; outer < 8; ++outer) {
@@ -251,11 +271,11 @@ void salykov_128x128x8(
   next_tile();
   store_a();
   store_b();
-  write = next_stage(write);
+  write = write_stage(next_stage(write));
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ------------------------------
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
@@ -277,7 +297,7 @@ void salykov_128x128x8(
     mma(0);
     store_a();
     store_b();
-    write = next_stage(write);
+    write = write_stage(next_stage(write));
     __syncthreads();
     read = read_stage(next_stage(read));
     load_fragment(0, 0);

@@ -15,14 +15,31 @@
 
 using namespace cute;
 
-// ---- Loads that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ------
-// One function for each access, named after it, so that line information tells which access an instruction is.
+// ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
+// One function for each, named after it, so that line information tells which access an instruction is. Where shared
+// memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
 CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
 }
 
 CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
+}
+
+CUTE_DEVICE void copy_async_a(uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4;" :: "r"(to), "l"(&from) : "memory");   // copy_a
+}
+
+CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" :: "r"(to), "l"(&from), "r"(valid ? 4 : 0) : "memory");   // copy_a
+}
+
+CUTE_DEVICE void copy_async_b(uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4;" :: "r"(to), "l"(&from) : "memory");   // copy_b
+}
+
+CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" :: "r"(to), "l"(&from), "r"(valid ? 4 : 0) : "memory");   // copy_b
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
@@ -36,7 +53,7 @@ using ThreadN = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_4,_0,_
 using ValueM = Layout<Shape<_4,_4>,Stride<_1,_16>>;   // value -> m: (4,4):(1,16)
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
 
-// ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory --------------
+// ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1056)
 constexpr int kSmemA = 2112;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_0,_4,_0>,Stride<_0,_64>>>;   // thread -> float: ((2,4,4),(4,2)):((0,4,0),(0,64))
@@ -98,12 +115,10 @@ void salykov_128x256x8(
   // tile needs a bound on k.
   int const ragged = k_tiles * BlockK{} - k;
 
-  // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left), stages ----
+  // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left) ----
   int tiles_left = k_tiles;
   int rows_a = tiles_left > 0 ? m : 0;
   int rows_b = tiles_left > 0 ? n : 0;
-  int write = 0;
-  auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
 
   // ---- Full tensors ------------------------------------------------------------------------------------------------
   Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(a_m, _1{})));   // (m, k)
@@ -111,7 +126,7 @@ void salykov_128x256x8(
   Tensor mC = make_tensor(make_gmem_ptr(C), make_layout(make_shape(m, n), make_stride(c_m, _1{})));   // (m, n)
   Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
 
-  // ---- Copies: this thread's elements of a k-tile, from global to shared memory -------------------------------------
+  // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
   // A: cp.async, 4 bytes a piece
   int const x_a = m0 + CopyAThreadX{}(thread);
   int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
@@ -126,13 +141,25 @@ void salykov_128x256x8(
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
   Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
 
+  // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
+  // plus a constant.
+  uint32_t write_a, write_b;
+  auto write_stage = [&](int stage) {
+    write_a = cast_smem_ptr_to_uint(&tAsA(0, 0, stage));
+    write_b = cast_smem_ptr_to_uint(&tBsB(0, 0, stage));
+    asm volatile("" : "+r"(write_a), "+r"(write_b));
+    return stage;
+  };
+  auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
+  int write = write_stage(0);
+
   auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        SM80_CP_ASYNC_CACHEALWAYS_ZFILL<float>::copy(from, tAsA(i, j, write), x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0);   // copy_a
+        copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
       }
     }
   };
@@ -143,7 +170,7 @@ void salykov_128x256x8(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        SM80_CP_ASYNC_CACHEALWAYS_ZFILL<float>::copy(from, tBsB(i, j, write), x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0);   // copy_b
+        copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
       }
     }
   };
@@ -154,7 +181,7 @@ void salykov_128x256x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        if (x_a + CopyAElementX{}(i) < rows_a) SM80_CP_ASYNC_CACHEALWAYS<float>::copy(from, tAsA(i, j, write));   // copy_a
+        if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
       }
     }
   };
@@ -165,7 +192,7 @@ void salykov_128x256x8(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        if (x_b + CopyBElementX{}(i) < rows_b) SM80_CP_ASYNC_CACHEALWAYS<float>::copy(from, tBsB(i, j, write));   // copy_b
+        if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
       }
     }
   };
@@ -183,7 +210,7 @@ void salykov_128x256x8(
   Tensor tCrA = make_tensor<float>(Layout<Shape<_16,_2>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
   Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
-  // Their addresses in the read stage. Opaque to the compiler, so that each load is one of them plus a constant.
+  // Their addresses in the stage that is read.
   uint32_t read_a, read_b;
   auto read_stage = [&](int stage) {
     read_a = cast_smem_ptr_to_uint(&tCsA(0, 0, stage));
@@ -192,14 +219,15 @@ void salykov_128x256x8(
     return stage;
   };
   int read = read_stage(0);
-  Tensor tCrC = make_tensor<float>(Shape<_16,_8>{});   // (value_m, value_n)
-  clear(tCrC);
   auto load_fragment = [&](int k_index, int slot) {   // of the read stage
     CUTE_UNROLL
     for (int v = 0; v < 4; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
     CUTE_UNROLL
     for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
   };
+  // ---- Accumulators, and the multiply-adds of one k ----
+  Tensor tCrC = make_tensor<float>(Shape<_16,_8>{});   // (value_m, value_n)
+  clear(tCrC);
   auto mma = [&](int slot) {   // m outer, every other turn backwards in n
     CUTE_UNROLL
     for (int outer = 0; outer < 16; ++outer) {
@@ -215,19 +243,19 @@ void salykov_128x256x8(
   copy_first_a();
   copy_first_b();
   next_tile();
-  write = next_stage(write);
+  write = write_stage(next_stage(write));
   cp_async_wait<0>();
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ------------------------------
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
     copy_a();
     copy_b();
     next_tile();
-    write = next_stage(write);
+    write = write_stage(next_stage(write));
     mma(0);
     load_fragment(2, 0);
     mma(1);

@@ -10,7 +10,8 @@ from layoutgen.check.findings import Finding, warning
 from layoutgen.errors import counted
 from layoutgen.facts import AccessFacts, Facts
 from layoutgen.plan import Plan
-from layoutgen.plan.model import Operand
+from layoutgen.plan.model import Operand, SharedOperand
+from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, contiguous_mode, vector_width
 from layoutgen.spec import Spec
 
@@ -23,7 +24,7 @@ MFMA_DEPTH = 32
 def advice(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
     """What is poor about a legal spec, whatever the problem; found: the primary plan's facts."""
     yield from _depth(spec, primary, found)
-    narrow = [each for index, operand in enumerate(primary.operands) for each in _narrow(spec, primary, index, operand)]
+    narrow = [each for operand in primary.shared_operands for each in _narrow(spec, primary, operand)]
     yield from narrow
     if found.device.cc is None:
         return  # banks, sectors and schedulers are NVIDIA's
@@ -34,9 +35,15 @@ def advice(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
 
 
 def _depth(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
-    """A BLK_K that is odd, or small for what multiplies."""
+    """Too few stages; a BLK_K that is odd, or small for what multiplies."""
     block_k = primary.tile.block[2]
-    if block_k % 2:
+    if primary.stages == 1:
+        yield warning(
+            spec, "no-overlap", "shared.stages", "a k-tile is fetched while another one is multiplied",
+            "one stage of shared memory: no warp of a block multiplies while the next tile arrives",
+            f"2 .. {MAX_STAGES} stages", "write shared.stages: 2",
+        )  # fmt: skip
+    if primary.stages > 1 and block_k % 2:
         yield warning(
             spec, "odd-k", "tiling.block", "fragments are double-buffered only for an even number of k",
             f"BLK_K = {block_k}, so each load is waited for", "an even BLK_K",
@@ -87,7 +94,12 @@ def _scattered(spec: Spec, primary: Plan, access: AccessFacts, narrow: set[str])
     operand = access.name.rpartition("_")[2]
     if any(f" {operand.upper()} " in message for message in narrow):
         return
-    if copied and access.opcode == "cp.async" and access.bytes == VECTOR_BYTES and _halves(copied):
+    if (
+        isinstance(copied, SharedOperand)
+        and access.bytes == VECTOR_BYTES
+        and access.opcode == "cp.async"
+        and _halves(copied)
+    ):
         yield warning(
             spec, "uncoalesced", _first_of(spec, f"shared.{operand}", f"copies.{operand}") or "tiling.block",
             f"sectors of {operand.upper()} that a copy brings stay whole in shared memory",
@@ -97,18 +109,25 @@ def _scattered(spec: Spec, primary: Plan, access: AccessFacts, narrow: set[str])
             f"pad the rows of shared.{operand} to a multiple of 32 bytes",
         )  # fmt: skip
         return
+    if copied is None or isinstance(copied, SharedOperand):
+        fix = (
+            "let neighbouring lanes own neighbouring columns of n: give n the strides of 1 in tiling.lanes"
+            if copied is None
+            else f"let neighbouring threads in copies.{operand} copy neighbouring elements of global memory, 32 bytes at "
+            "least"
+        )
+    else:  # its lanes load what they multiply
+        fix = f"let neighbouring lanes load one element, or neighbours in {copied.contiguous}: turn tiling.lanes"
+        copied = None
     yield warning(
         spec, "uncoalesced", (_first_of(spec, f"copies.{operand}") or "tiling.block") if copied else "tiling.lanes",
         f"a warp's accesses to {operand.upper()} in global memory use the 32-byte sectors that they move",
         f"{access.sectors / access.requests:.3g} sectors for each {access.bytes}-byte access of {access.name}",
-        f"{access.ideal_sectors / access.requests:.3g}, without a gap",
-        f"let neighbouring threads in copies.{operand} copy neighbouring elements of global memory, 32 bytes at least"
-        if copied
-        else "let neighbouring lanes own neighbouring columns of n: give n the strides of 1 in tiling.lanes",
+        f"{access.ideal_sectors / access.requests:.3g}, without a gap", fix,
     )  # fmt: skip
 
 
-def _halves(operand: Operand) -> bool:
+def _halves(operand: SharedOperand) -> bool:
     """Whether rows of a stage, or pieces of one, start in the middle of 32 bytes."""
     tile = operand.shared.layout[:2]
     words = SECTOR_BYTES // ITEMSIZE[operand.dtype]
@@ -127,6 +146,15 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
             f"{device.schedulers_per_sm} on {device.name}", "use more warps, or smaller blocks of which more fit",
         )  # fmt: skip
     clocks = found.bound.clocks
+    if clocks["L1"] > max(clocks["compute"], clocks["issue slots"], clocks["shared memory"]):
+        yield warning(
+            spec, "l1-bound", "shared.stages" if found.shared.stages == 0 else "tiling.block",
+            "loads from global memory take no longer over a k-tile than its FFMAs do",
+            f"{clocks['L1']:.0f} clocks of 128-byte lines from L1, for {clocks['compute']:.0f} of FFMAs",
+            f"at most {max(clocks['compute'], clocks['issue slots']):.0f}",
+            "bring A and B to shared memory once, with 1 stage or more" if found.shared.stages == 0
+            else "let neighbouring threads copy neighbouring elements of global memory",
+        )  # fmt: skip
     if clocks["shared memory"] > MUCH_LONGER * max(clocks["compute"], clocks["issue slots"]):
         apart = [each.name for each in found.accesses if each.apart]
         paired = ", or lanes that read alike in pairs, as (4,(2,4)):(2,(1,8)) does" if apart else ""
@@ -141,9 +169,9 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _narrow(spec: Spec, primary: Plan, index: int, operand: Operand) -> Iterator[Finding]:
+def _narrow(spec: Spec, primary: Plan, operand: SharedOperand) -> Iterator[Finding]:
     """Accesses that are narrower than what the spec's values ask for."""
-    name, upper = operand.name, operand.name.upper()
+    name, upper, index = operand.name, operand.name.upper(), "mn".index(operand.x)
     itemsize = ITEMSIZE[operand.dtype]
     widest = VECTOR_BYTES // itemsize
     thread = (primary.threads.m, primary.threads.n)[index]

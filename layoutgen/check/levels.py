@@ -75,11 +75,10 @@ def sizes(spec: Spec, device: Device) -> Iterator[Finding]:
         )  # fmt: skip
     elif not numbers(warps, warps.size):
         yield _misnumbered(spec, "warps", warps)
-    if not 2 <= spec.shared.stages <= MAX_STAGES:
+    if spec.shared.stages > MAX_STAGES:
         yield error(
-            spec, "stages", "shared.stages", f"a pipelined mainloop has 2 to {MAX_STAGES} stages of shared memory",
-            spec.shared.stages, f"2 .. {MAX_STAGES}",
-            f"write shared.stages: {min(max(spec.shared.stages, 2), MAX_STAGES)}",
+            spec, "stages", "shared.stages", f"a main loop has at most {MAX_STAGES} stages of shared memory",
+            spec.shared.stages, f"0 .. {MAX_STAGES}", f"write shared.stages: {MAX_STAGES}",
         )  # fmt: skip
         return
     block_m, block_n, block_k = spec.tiling.block
@@ -134,10 +133,14 @@ def levels(spec: Spec, device: Device) -> Iterator[Finding]:
     """Raises PlanError where the levels of C do not compose."""
     tile = compose_tile(spec)
     each_m, each_n = (layout.size for layout in tile.value_mode)
-    if each_m * each_n > device.registers_per_thread:
+    of_tile = 0 if spec.shared.stages else (each_m + each_n) * tile.block[2]  # in registers, where nothing is shared
+    if each_m * each_n + of_tile > device.registers_per_thread:
         yield error(
-            spec, "registers", "tiling.block", "one thread's accumulators fit its registers",
-            f"{each_m} x {each_n} values of C in each of {tile.lanes.size * tile.warps.size} threads",
+            spec, "registers", "tiling.block",
+            "one thread's accumulators fit its registers" if spec.shared.stages else
+            "one thread's accumulators fit its registers, with its values of a k-tile",
+            f"{each_m} x {each_n} values of C in each of {tile.lanes.size * tile.warps.size} threads"
+            + (f", {of_tile} of A and B" if of_tile else ""),
             f"fewer than {device.registers_per_thread} in all", "use a smaller block tile, or more warps",
         )  # fmt: skip
         return

@@ -13,8 +13,8 @@ from layoutgen.algebra import Layout
 from layoutgen.check.findings import Finding
 from layoutgen.check.problem import GROUP
 from layoutgen.plan import Plan
-from layoutgen.plan.copies import DEFAULT_ATOM
-from layoutgen.plan.model import Operand
+from layoutgen.plan.copies import default_atom
+from layoutgen.plan.model import SharedOperand
 from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, default_shared
 from layoutgen.plan.tile import WARP_SIZE, largest_divisor
@@ -47,7 +47,7 @@ def _replaced(model: Any, path: list[str], value: object) -> Any:
     head, *rest = path
     if rest:
         inner: BaseModel | None = getattr(model, head)
-        value = _replaced(Copy(atom=DEFAULT_ATOM) if inner is None else inner, rest, value)
+        value = _replaced(Copy(atom="cp.async") if inner is None else inner, rest, value)
     return model.model_copy(update={head: value})
 
 
@@ -102,8 +102,9 @@ def corrected(spec: Spec, finding: Finding, before: Said, judge: Callable[[Edit]
 
 def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
     """What may mend a finding, the likeliest first."""
-    operand = next((each for each in primary.operands if f"{each.name.upper()}'s" in finding.message), None)
-    operand = operand or next((each for each in primary.operands if f" {each.name.upper()} " in finding.message), None)
+    shared = primary.shared_operands
+    operand = next((each for each in shared if f"{each.name.upper()}'s" in finding.message), None)
+    operand = operand or next((each for each in shared if f" {each.name.upper()} " in finding.message), None)
     match finding.rule:
         case "bank-conflicts" if operand and " read " in finding.message:
             yield from _values(primary, operand)
@@ -123,19 +124,21 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
         case "narrow-copy" if operand:
             yield from islice(_storages(operand), 1)
             yield from _copies(spec, primary, operand)
+        case "no-overlap":
+            yield Edit("shared.stages", 2)
         case "odd-k" | "k-depth":
             yield from _depths(spec)
         case "spills" | "idle-schedulers":
             yield from (Edit("schedule.min_blocks", each) for each in _below(spec.schedule.min_blocks, 1))
             yield from (Edit("shared.stages", each) for each in _below(spec.shared.stages, 2))
-            yield from (edit for each in primary.operands for edit in islice(_storages(each), 1))
+            yield from (edit for each in shared for edit in islice(_storages(each), 1))
             yield from _blocks(spec, lambda extent: extent // 2)
             m, n, k = spec.tiling.block
             yield from (Edit("tiling.block", (m, n, k // part)) for part in (2, 4) if k >= part)
         case "shared-bound":
             yield from (Edit("tiling.lanes", Layout.parse(lanes)) for lanes in PAIRED)
-            yield from (edit for each in primary.operands for edit in islice(_storages(each), 1))
-            given = [each for each in primary.operands if getattr(spec.copies, each.name) is not None]
+            yield from (edit for each in shared for edit in islice(_storages(each), 1))
+            given = [each for each in shared if getattr(spec.copies, each.name) is not None]
             yield from (edit for each in given for edit in islice(_copies(spec, primary, each), 2))
             if spec.tiling.block[2] * ITEMSIZE[primary.dtype] % SECTOR_BYTES:
                 yield from _depths(spec)  # copies along k take as many wavefronts for parts of sectors
@@ -153,28 +156,28 @@ def _below(number: int, least: int) -> range:
     return range(min(number, 64) - 1, least - 1, -1)
 
 
-def _storages(operand: Operand) -> Iterator[Edit]:
+def _storages(operand: SharedOperand) -> Iterator[Edit]:
     """The planner's own layout, then others that are contiguous in x."""
-    x, k = operand.shared.layout[0].size, operand.shared.layout[1].size
+    x, k = operand.tile
     yield Edit(f"shared.{operand.name}", default_shared(x, k, operand.contiguous))
     dense = -(-x // PADS[0]) * PADS[0]
     for pad in PADS:
         yield Edit(f"shared.{operand.name}", Layout((x, k), (1, dense + pad)))
 
 
-def _copies(spec: Spec, primary: Plan, operand: Operand) -> Iterator[Edit]:
+def _copies(spec: Spec, primary: Plan, operand: SharedOperand) -> Iterator[Edit]:
     """The spec's own copy word by word, if it is one of words; the planner's own; then others of all threads.
 
     None of those last reads less at once than the spec's: that may mend what is said of its accesses, but costs more.
     """
     key, given = f"copies.{operand.name}", getattr(spec.copies, operand.name)
-    atom: Any = DEFAULT_ATOM if given is None else given.atom
+    atom: Any = default_atom(spec) if given is None else given.atom
     run = operand.copy.read_vector
     if given is not None and given.values is not None and run == 1:
         yield Edit(f"{key}.values", (Layout(1, 1), Layout(1, 1)))
     if given is not None:
         yield Edit(key, Copy(atom=atom))
-    extent, block_k, threads = operand.shared.layout[0].size, primary.tile.block[2], primary.threads.threads
+    (extent, block_k), threads = operand.tile, primary.threads.threads
     for run_x, run_k in ((4, 1), (1, 1), (1, 4), (2, 1)):
         if extent % run_x or block_k % run_k or (run_k if operand.contiguous == "k" else run_x) < run:
             continue
@@ -186,7 +189,7 @@ def _copies(spec: Spec, primary: Plan, operand: Operand) -> Iterator[Edit]:
                 yield Edit(key, Copy.model_construct(atom=atom, threads=layout, values=values))
 
 
-def _values(primary: Plan, operand: Operand) -> Iterator[Edit]:
+def _values(primary: Plan, operand: SharedOperand) -> Iterator[Edit]:
     """A thread's values cut into runs of one access, with those of its neighbours in between."""
     index = 0 if operand.name == "a" else 1
     own = [_run(layout) for layout in primary.tile.value_mode]
@@ -202,7 +205,7 @@ def _run(layout: Layout) -> Layout:
     return layout if isinstance(layout.shape, tuple) else Layout(layout.size, 1)
 
 
-def _copies_or_depths(spec: Spec, primary: Plan, operand: Operand) -> Iterator[Edit]:
+def _copies_or_depths(spec: Spec, primary: Plan, operand: SharedOperand) -> Iterator[Edit]:
     """The spec's own copy is at fault, where it has one; else a BLK_K that suits no copy."""
     if getattr(spec.copies, operand.name) is None:
         yield from _depths(spec)

@@ -10,7 +10,7 @@ from layoutgen.errors import counted
 from layoutgen.facts import Registers, cover_copy, register_cap, resident_blocks, shared_collision
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan
-from layoutgen.plan.model import Operand
+from layoutgen.plan.model import SharedOperand
 from layoutgen.plan.storage import default_shared, write_default
 from layoutgen.spec import Spec
 
@@ -19,8 +19,8 @@ SPARE_REGISTERS = 18  # kernels of this family with fewer beside those of `Regis
 
 def copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
     for each in plans:
-        for index, operand in enumerate(each.operands):
-            extent, block_k = each.tile.block[index], each.tile.block[2]
+        for operand in each.shared_operands:
+            extent, block_k = operand.tile
             landed = cover_copy(operand.copy, (extent, block_k))
             if not landed.ok:
                 yield error(
@@ -29,7 +29,7 @@ def copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
                     f"{operand.name.upper()}{landed}", f"every ({operand.x},k) of {extent} x {block_k} once",
                     f"use values that repeat to {extent} x {block_k} exactly, such as [1, 1]",
                 )  # fmt: skip
-    for operand in plans[0].operands:
+    for operand in plans[0].shared_operands:
         if capability(operand.copy.atom.arch) > capability(spec.arch):
             yield error(
                 spec, "atom", f"copies.{operand.name}.atom", "the spec's architecture has the copy's instruction",
@@ -39,7 +39,9 @@ def copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
 
 
 def storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
-    for operand in primary.operands:
+    if not primary.shared_operands:
+        return
+    for operand in primary.shared_operands:
         pair = shared_collision(operand.shared)
         if pair is not None:
             first, second = (f"{operand.name.upper()}({x},{k})" for x, k in pair)
@@ -48,22 +50,22 @@ def storage(spec: Spec, primary: Plan, device: Device) -> Iterator[Finding]:
                 f"each ({operand.x},k) of {operand.name.upper()}'s k-tile has its own word of a stage",
                 f"{first} and {second} share one", "offsets without repetition", write_default_of(spec, operand),
             )  # fmt: skip
-    widest = max(primary.operands, key=_excess)
+    widest = max(primary.shared_operands, key=_excess)
     key, fix = f"shared.{widest.name}", write_default_of(spec, widest)
     if _excess(widest) <= 0:
         key, fix = "tiling.block", "use a smaller block tile"
     yield from fits_block(spec, device, primary.shared_bytes // primary.stages, key, fix)
 
 
-def _excess(operand: Operand) -> int:
+def _excess(operand: SharedOperand) -> int:
     """Words of a stage beyond those of the planner's own layout."""
     one = operand.shared.layout[:2]
     return one.cosize - default_shared(one[0].size, one[1].size, operand.contiguous).cosize
 
 
-def write_default_of(spec: Spec, operand: Operand) -> str:
+def write_default_of(spec: Spec, operand: SharedOperand) -> str:
     """The edit that gives an operand the planner's own shared layout."""
-    return write_default(spec, operand.name, operand.shared.layout[0].size)
+    return write_default(spec, operand.name, operand.tile[0])
 
 
 def residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> Iterator[Finding]:

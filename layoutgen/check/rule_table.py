@@ -270,6 +270,21 @@ EVERY: tuple[Rule, ...] = (
         {**_ONE_WARP, "tiling.block": "[64, 32, 128]", "operands.a.contiguous": "m"},
     ),
     _warning(
+        "no-overlap",
+        "A k-tile is fetched while another one is multiplied.",
+        "With one stage of shared memory a block fetches, waits, and only then multiplies: other blocks of the "
+        "multiprocessor alone can use the time. With two or more, the next tile arrives meanwhile.",
+        {"shared.stages": "1"},
+    ),
+    _warning(
+        "l1-bound",
+        "Loads from global memory take no longer over a k-tile than its FFMAs do.",
+        "L1 serves one 128-byte line a clock. Where each thread loads what it multiplies for itself, the same elements "
+        "pass through it once for every warp that needs them: shared memory, read in larger pieces, takes them once.",
+        {**_DEFAULTS, "shared.stages": "0", "tiling.block": "[16, 128, 4]", "tiling.warp": None, "tiling.values": "[4, 4]",
+         "schedule.min_blocks": "1"},
+    ),
+    _warning(
         "shared-bound",
         "Shared memory takes no longer over a k-tile than its FFMAs do.",
         "A thread of p x q values reads p + q words for p q FFMAs, in twice the wavefronts where no pairs of lanes (i "

@@ -158,7 +158,7 @@ def draw(
         if kind == ".html":
             _refuse({"level": level, "theme": theme}, "the page shows C at all levels in both themes")
             found = _facts(source, variant, shape, device or DEVICES["h200"])
-            return _write(file, to_html(found.plan, aside(found), thread=thread or 0).encode())
+            return write_picture(file, to_html(found.plan, aside(found), thread=thread or 0).encode())
         chosen = find_plan(source, variant)
         _refuse({"device": device}, "a device is what the budgets of an .html page are of")
         shown = level or "value"
@@ -186,8 +186,8 @@ def draw_difference(a: Plan, b: Plan, out: str | Path) -> Path:
 
 def _write_drawing(drawing: Drawing, file: Path, theme: Theme | None) -> Path:
     if file.suffix.lower() == ".png":
-        return _write(file, to_png(drawing, theme or "light"))
-    return _write(file, to_svg(drawing, theme or "auto").encode())
+        return write_picture(file, to_png(drawing, theme or "light"))
+    return write_picture(file, to_svg(drawing, theme or "auto").encode())
 
 
 def _facts(source: str | Path, variant: str | None, shape: Shape | None, device: Device) -> Facts:
@@ -217,7 +217,7 @@ def _refuse(given: Mapping[str, object], rule: str) -> None:
             raise DrawError(rule, got=name, fix=f"leave {name} out")
 
 
-def _write(file: Path, data: bytes) -> Path:
+def write_picture(file: Path, data: bytes) -> Path:
     """The file appears whole or not at all."""
     temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     try:

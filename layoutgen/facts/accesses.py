@@ -15,6 +15,7 @@ from layoutgen.facts.traffic import (
     epilogue_sites,
     fetch_sites,
     fragment_sites,
+    global_lines,
     ideal_sectors,
     together,
     write_sites,
@@ -38,6 +39,7 @@ class AccessFacts:
         wavefronts: passes of shared memory, those of cp.async an estimate; conflict_free: what they would be if no two
             words shared a bank of shared memory.
         sectors: 32-byte pieces of global memory that are moved; ideal_sectors: the fewest that hold what is asked for.
+        lines: 128-byte lines of global memory that requests touch.
     """
 
     name: str
@@ -50,6 +52,7 @@ class AccessFacts:
     conflict_free: int
     sectors: int
     ideal_sectors: int
+    lines: int
 
     @property
     def apart(self) -> bool:
@@ -73,11 +76,11 @@ def access_facts(plan: Plan, problem: Problem | None = None) -> tuple[AccessFact
     of_tile: list[Sites] = []
     for step in plan.program.steady:
         if isinstance(step, LoadFragment):
-            of_tile += [fragment_sites(plan, operand, step.k) for operand in plan.operands]
+            of_tile += [fragment_sites(plan, operand, step.k, step.count) for operand in plan.shared_operands]
         elif isinstance(step, CopyTile | LoadTile):
             of_tile.append(fetch_sites(plan, whole, block, step, 1))
         elif isinstance(step, StoreTile):
-            of_tile.append(write_sites(plan, plan.a if step.operand == "a" else plan.b))
+            of_tile.append(write_sites(plan, plan.in_shared(step.operand)))
     of_block = list(epilogue_sites(plan, whole, block))
     return (*_gathered(of_tile, "k-tile"), *_gathered(of_block, "block"))
 
@@ -100,6 +103,7 @@ def _gathered(every: list[Sites], per: Literal["k-tile", "block"]) -> list[Acces
                 conflict_free=conflict_free_wavefronts(sites, total.wavefronts),
                 sectors=total.sectors,
                 ideal_sectors=ideal_sectors(sites),
+                lines=global_lines(sites),
             )
         )
     return found
@@ -113,17 +117,18 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
     counts: Counter[tuple[str, int]] = Counter()
     for step in plan.program.steps:
         if isinstance(step, LoadFragment):
-            for operand in plan.operands:
+            for operand in plan.shared_operands:
                 load = operand.fragment.load
-                counts[load.opcode, load.bytes] += operand.fragment.vectors
-        elif isinstance(step, CopyTile | LoadTile | StoreTile):
-            operand = plan.a if step.operand == "a" else plan.b
-            copy = operand.copy
-            elements = copy.element_x.size * copy.element_k.size
-            if isinstance(step, LoadTile):
-                counts["ld.global", ITEMSIZE[operand.dtype] * copy.read_vector] += elements // copy.read_vector
-            else:
-                counts[copy.write.opcode, copy.write.bytes] += elements // copy.write_vector
+                counts[load.opcode, load.bytes] += operand.fragment.vectors * step.count // operand.fragment.depth
+        elif isinstance(step, LoadTile):
+            fetched = plan.operand(step.operand)
+            fetch = fetched.copy
+            counts["ld.global", ITEMSIZE[fetched.dtype] * fetch.read_vector] += fetch.reads
+        elif isinstance(step, CopyTile | StoreTile):
+            copy = plan.in_shared(step.operand).copy
+            counts[copy.write.opcode, copy.write.bytes] += (
+                copy.writes if isinstance(step, StoreTile) else step.last - step.first
+            )
     stores = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size // plan.epilogue.vector
     paths = 2 if plan.epilogue.read_c_if_beta else 1  # with and without C
     counts["st.global", plan.epilogue.bytes] += paths * stores

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from layoutgen.facts.banks import Phase, phases
 from layoutgen.facts.traffic import Opcode, Sites, by_warp, fragment_sites, write_sites
-from layoutgen.plan.model import Operand, Plan
+from layoutgen.plan.model import Plan, SharedOperand
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,17 @@ class Execution:
         return len(self.phases)
 
 
-def fragment_executions(plan: Plan, operand: Operand) -> list[Execution]:
+def fragment_executions(plan: Plan, operand: SharedOperand) -> list[Execution]:
     """Every execution of an operand's fragment loads in a k-tile: by k, then instruction, then warp."""
+    depth = operand.fragment.depth
     return [
-        each for k in range(operand.shared.layout[1].size) for each in _executions(fragment_sites(plan, operand, k), k)
+        each
+        for k in range(0, operand.tile[1], depth)
+        for each in _executions(fragment_sites(plan, operand, k, depth), k)
     ]
 
 
-def write_executions(plan: Plan, operand: Operand) -> list[Execution]:
+def write_executions(plan: Plan, operand: SharedOperand) -> list[Execution]:
     """Every execution of an operand's writes to shared memory in a k-tile, by cp.async or stores: by instruction, then
     warp; warps that copy nothing have none."""
     return _executions(write_sites(plan, operand), None)

@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutgen.algebra import Layout, Offsets
 from layoutgen.facts.banks import BANK_BYTES, BANKS
-from layoutgen.plan.model import Copy, CTile, Fragment, Operand, Plan, Shared, ThreadMap
+from layoutgen.plan.model import Copy, CTile, Fragment, Plan, Shared, SharedOperand, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
@@ -88,12 +88,12 @@ def shared_words(shared: Shared, stage: int = 0) -> Offsets:
     return x.offsets()[:, None] + k.offsets()[None, :] + stages(stage)
 
 
-def first_word(plan: Plan, operand: Operand) -> int:
+def first_word(plan: Plan, operand: SharedOperand) -> int:
     """Where an operand's stages begin in the block's dynamic shared memory, in words; A's come first, then B's."""
-    return 0 if operand.name == "a" else plan.a.shared.bytes // BANK_BYTES
+    return 0 if operand.name == "a" else (plan.shared_bytes - operand.shared.bytes) // BANK_BYTES
 
 
-def shared_banks(plan: Plan, operand: Operand, stage: int = 0) -> Offsets:
+def shared_banks(plan: Plan, operand: SharedOperand, stage: int = 0) -> Offsets:
     """(x, k) of a k-tile -> the bank of its first byte; shape (BLK_X, BLK_K)."""
     words = shared_words(operand.shared, stage) * ITEMSIZE[operand.dtype] // BANK_BYTES
     return (first_word(plan, operand) + words) % BANKS
@@ -123,6 +123,6 @@ def copy_piece(copy: Copy, element: tuple[int, int], side: Literal["read", "writ
 
 
 def fragment_piece(fragment: Fragment, value: int) -> Piece:
-    """Which of a thread's shared loads of one k brings its value."""
-    width = fragment.vector
+    """Which of a thread's shared loads of one k brings its value, by itself where loads run along k."""
+    width = fragment.vector if fragment.mode == "x" else 1
     return Piece(value // width, 0, value % width, (value // width * width, 0), width)

@@ -164,14 +164,16 @@ class Bound:
     Attributes:
         fma: the FFMAs, at the device's FP32 peak. issue: issuing whatever the loop has, one instruction a clock and
             scheduler; before the kernel is built, its FFMAs and memory instructions alone. shared: wavefronts, one a
-            clock; both are None for AMD's devices, of which neither is known. memory: its global bytes at the SM's
-            share of the bandwidth, but for what L2 answers; None where no problem says how much that is.
+            clock. l1: the 128-byte lines that loads into registers ask L1 for, one a clock; the three are None for
+            AMD's devices, of which none is known. memory: its global bytes at the SM's share of the bandwidth, but for
+            what L2 answers; None where no problem says how much that is.
         flop: of the k-tile.
     """
 
     fma: float
     issue: float | None
     shared: float | None
+    l1: float | None
     memory: float | None
     flop: int
 
@@ -182,6 +184,7 @@ class Bound:
             "compute": self.fma,
             "issue slots": self.issue,
             "shared memory": self.shared,
+            "L1": self.l1,
             "global memory": self.memory,
         }
         return {name: clocks for name, clocks in every.items() if clocks is not None}
@@ -218,6 +221,7 @@ def bound(
         fma=flop / device.flop_per_clock,
         issue=issued / device.partitions if known else None,
         shared=float(sum(access.wavefronts for access in of_tile)) if known else None,
+        l1=float(sum(access.lines for access in of_tile if access.opcode == "ld.global")) if known else None,
         memory=moved * (1 - l2_hits) / bytes_per_clock if known and l2_hits is not None else None,
         flop=flop,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from layoutgen.hw.devices import Device
 from layoutgen.plan.model import Plan
 
-ADDRESSES = 3  # registers an operand: a 32-bit address in shared memory, a 64-bit one in global memory
+GLOBAL_ADDRESS, SHARED_ADDRESS = 2, 1  # registers: 64 bits, and 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +105,16 @@ def resident_blocks(plan: Plan, registers_per_thread: int, device: Device) -> in
 
 def registers(plan: Plan, device: Device) -> Registers:
     """Plan and a device's register file -> bounds on the registers of one thread."""
-    fragments = sum(each.fragment.slots * each.fragment.vectors * each.fragment.vector for each in plan.operands)
+    values_m, values_n = (layout.size for layout in plan.tile.value_mode)
     staging = sum(
         each.copy.element_x.size * each.copy.element_k.size
-        for each in plan.operands
+        for each in plan.shared_operands
         if each.copy.atom.through_registers
     )
     return Registers(
-        accumulators=plan.tile.value_mode[0].size * plan.tile.value_mode[1].size,
-        fragments=fragments,
+        accumulators=values_m * values_n,
+        fragments=(values_m + values_n) * plan.program.slots,
         staging=staging,
-        addresses=ADDRESSES * len(plan.operands),
+        addresses=GLOBAL_ADDRESS * len(plan.operands) + SHARED_ADDRESS * len(plan.shared_operands),
         cap=register_cap(plan.threads.threads, plan.schedule.min_blocks, device),
     )

@@ -164,7 +164,7 @@ def facts(
         built=built,
         loop=loop,
         shared=SharedFacts(
-            plan.shared_bytes, plan.shared_bytes - sum(map(_dense, plan.operands)) * plan.stages, plan.stages
+            plan.shared_bytes, plan.shared_bytes - sum(map(_dense, plan.shared_operands)) * plan.stages, plan.stages
         ),
         accesses=accesses,
         occupancy=resident,
@@ -192,8 +192,7 @@ def _about(plan: Plan, device: Device, problem: Problem, slots: int) -> ProblemF
 
 def _dense(operand: Operand) -> int:
     """Bytes of one k-tile's elements."""
-    x, k, _ = operand.shared.layout
-    return x.size * k.size * ITEMSIZE[operand.dtype]
+    return operand.tile[0] * operand.tile[1] * ITEMSIZE[operand.dtype]
 
 
 def _values(plan: Plan) -> tuple[int, int]:

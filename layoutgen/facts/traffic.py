@@ -24,7 +24,7 @@ from layoutgen.facts.banks import (
     wavefronts,
 )
 from layoutgen.facts.ownership import first_word
-from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Operand, Plan, StoreTile
+from layoutgen.plan.model import Advance, CopyTile, LoadFragment, LoadTile, Operand, Plan, SharedOperand, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 from layoutgen.plan.tile import WARP_SIZE
@@ -96,21 +96,24 @@ def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Site
     turns = [plan.program.prologue, *[plan.program.steady] * k_tiles]
     for step in (step for turn in turns for step in turn):
         if isinstance(step, LoadFragment):
-            for operand in plan.operands:
-                yield fragment_sites(plan, operand, step.k)
+            for operand in plan.shared_operands:
+                yield fragment_sites(plan, operand, step.k, step.count)
         elif isinstance(step, CopyTile | LoadTile):
-            yield fetch_sites(plan, problem, block, step, fetched // len(plan.operands))
+            yield fetch_sites(plan, problem, block, step, fetched)
+        elif step == Advance("fetch"):
             fetched += 1
         elif isinstance(step, StoreTile):
-            yield write_sites(plan, plan.a if step.operand == "a" else plan.b)
+            yield write_sites(plan, plan.in_shared(step.operand))
     yield from epilogue_sites(plan, problem, block)
 
 
-def fragment_sites(plan: Plan, operand: Operand, k: int) -> Sites:
-    """The shared loads of one k of an operand: a thread's vectors."""
-    load = operand.fragment.load
+def fragment_sites(plan: Plan, operand: SharedOperand, k: int, count: int) -> Sites:
+    """The shared loads of so many k of an operand, from k on: a thread's vectors. Loads that bring several k bring no
+    others."""
+    load, depth = operand.fragment.load, operand.fragment.depth
     steps_v, steps_k, _ = load.steps
-    step = (steps_v.offsets() + steps_k(k)) * operand.fragment.vector
+    along_k = steps_k.offsets()[k // depth : (k + count) // depth]
+    step = (steps_v.offsets()[None, :] + along_k[:, None]).reshape(-1) * operand.fragment.vector
     address = (
         first_word(plan, operand) * BANK_BYTES
         + (load.base.offsets()[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
@@ -130,28 +133,30 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
     first, extent, view = _operand_of(problem, block, operand)
     vector = copy.read_vector
     x, k = _pieces(operand, vector)
+    pieces = slice(step.first, step.last) if isinstance(step, CopyTile) else slice(None)
+    x, k = x[pieces], k[pieces]
     threads = np.arange(copy.participants)
     x = first + copy.thread_x.at(threads)[None, :] + x[:, None]
     k = block.k1 + (tile - k_tiles) * block_k + copy.thread_k.at(threads)[None, :] + k[:, None]
     itemsize = ITEMSIZE[operand.dtype]
     source = view.address + (x * view.strides[0] + k * view.strides[1]) * itemsize
     reading = (x < (extent if tile < k_tiles else 0)) & (k >= block.k0)
-    if copy.atom.through_registers:
+    if not isinstance(operand, SharedOperand) or copy.atom.through_registers:
         return Sites(f"load_{operand.name}", "ld.global", vector * itemsize, None, source, reading, reading)
     # Copies that may lie before k0 are executed by all, to fill with zeros; others by those that read.
     active = np.ones(reading.shape, bool) if "k" in step.guards else reading
     return Sites(
-        copy.write.name,
-        copy.write.opcode,
-        copy.write.bytes,
-        _shared_address(plan, operand, tile % plan.stages),
+        operand.copy.write.name,
+        operand.copy.write.opcode,
+        operand.copy.write.bytes,
+        _shared_address(plan, operand, tile % plan.stages)[pieces],
         source,
         active,
         reading,
     )
 
 
-def write_sites(plan: Plan, operand: Operand) -> Sites:
+def write_sites(plan: Plan, operand: SharedOperand) -> Sites:
     """One k-tile's way into shared memory, to stage 0: the stores, or cp.async without its source."""
     address = _shared_address(plan, operand, 0)
     everyone = np.ones(address.shape, bool)
@@ -203,7 +208,7 @@ def _pieces(operand: Operand, vector: int) -> tuple[Offsets, Offsets]:
     return np.tile(x, k.size), np.repeat(k, x.size)
 
 
-def _shared_address(plan: Plan, operand: Operand, stage: int) -> Offsets:
+def _shared_address(plan: Plan, operand: SharedOperand, stage: int) -> Offsets:
     """Byte address of each piece of a copy to a stage, shape (pieces, participants), in the block's memory."""
     write, vector = operand.copy.write, operand.copy.write_vector
     x, k, stages = write.steps
@@ -314,6 +319,13 @@ def conflict_free_wavefronts(sites: Sites, taken: int) -> int:
     # What its source costs stays; what its destination adds to its phases goes.
     served = sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in every)
     return max(free, taken - (served - free))
+
+
+def global_lines(sites: Sites) -> int:
+    """The 128-byte lines of global memory that requests touch, each for itself: what L1 looks up."""
+    if sites.source is None:
+        return 0
+    return int(distinct(by_warp(sites.source, 0) // ROW_BYTES, by_warp(sites.reading, False)).sum())
 
 
 def ideal_sectors(sites: Sites) -> int:

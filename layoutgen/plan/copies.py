@@ -1,20 +1,45 @@
-"""Copies: how the threads of a block bring one (x, k) tile of an operand from global to shared memory."""
+"""Copies: how the threads of a block bring one (x, k) tile of an operand from global memory."""
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Literal
 
-from layoutgen.algebra import Layout, composition, first_collision, make_layout, right_inverse
+from layoutgen.algebra import Layout, composition, first_collision, make_layout, max_vector, right_inverse
 from layoutgen.errors import PlanError
-from layoutgen.hw.atoms import COPY_ATOMS
-from layoutgen.plan.model import Access, Copy, Shared
+from layoutgen.hw.atoms import COPY_ATOMS, CopyAtom
+from layoutgen.plan.model import Access, Copy, Fetch, OperandName, Shared
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, in_vectors, vector_width, write_default
 from layoutgen.plan.tile import Level, composing, divide, join, largest_divisor, numbers, renumbered
 from layoutgen.spec import Spec, Tiler
 
 TRANSPOSE_K = 8  # a 32-byte sector holds eight words of a k-contiguous row
-DEFAULT_ATOM = "cp.async"
 GlobalMode = Literal["x", "k"]
+
+
+def default_atom(spec: Spec) -> Literal["cp.async", "ldg"]:
+    """What a copy is made of where the spec doesn't say: without stages there is but one way."""
+    return "cp.async" if spec.shared.stages else "ldg"
+
+
+def atom_of(spec: Spec, operand: OperandName) -> CopyAtom:
+    """The atom of an operand's copy. Raises PlanError where it leads elsewhere than the stages of shared memory do."""
+    given, stages = getattr(spec.copies, operand), spec.shared.stages
+    atom = COPY_ATOMS[default_atom(spec) if given is None else given.atom]
+    if (atom.name == "ldg") == (stages == 0):
+        return atom
+    if stages == 0:
+        rule, allowed, fix = "without stages of shared memory, threads load what they multiply", "ldg", "ldg"
+    else:
+        rule = "what stages of shared memory hold is copied there"
+        allowed, fix = "cp.async or ldg.sts", "cp.async"
+    raise PlanError(
+        rule,
+        got=f"copies.{operand}.atom: {atom.name} with shared.stages: {stages}",
+        allowed=allowed,
+        fix=f"write copies.{operand}.atom: {fix}, or shared.stages: {2 if stages == 0 else 0}",
+        where=spec.where(f"copies.{operand}.atom"),
+    )
 
 
 def default_values(tile: tuple[int, int], global_mode: GlobalMode, shared_mode: GlobalMode, vector: int) -> Tiler:
@@ -55,9 +80,65 @@ def _partition(spec: Spec, key: str, letter: str, extent: int, values: Layout, t
     return first, join(values, repeat)
 
 
+def _runs(values: Tiler | None) -> dict[GlobalMode, int]:
+    """The widest access that values allow along each mode, in elements; 0 where nothing is said."""
+    return {"x": max_vector(values[0]), "k": max_vector(values[1])} if values else {"x": 0, "k": 0}
+
+
+def plan_fetch(
+    spec: Spec,
+    operand: OperandName,
+    thread: Layout,
+    value: Layout,
+    global_mode: GlobalMode,
+    align: int,
+    *,
+    as_given: bool,
+) -> Fetch:
+    """thread -> x and value -> x: each thread's own loads of its values of a k-tile. Other arguments as for plan_copy.
+
+    Raises PlanError where the spec gives threads, or values that do not divide a thread's.
+    """
+    key, given = f"copies.{operand}", getattr(spec.copies, operand)
+    block_k = spec.tiling.block[2]
+    if given is not None and given.threads is not None:
+        raise PlanError(
+            "ldg loads what its thread multiplies",
+            got=f"{key}.threads: {given.threads}",
+            allowed="the threads of tiling.lanes and tiling.warps",
+            fix=f"leave {key}.threads out",
+            where=spec.where(f"{key}.threads"),
+        )
+    values: Tiler | None = given.values if given is not None else None
+    own = (value.size, block_k)
+    if values is not None and any(
+        size % each.size or max_vector(each) != each.size for size, each in zip(own, values, strict=True)
+    ):
+        raise PlanError(
+            f"{key}.values must be runs that divide a thread's values of a k-tile",
+            got=f"<{values[0]}, {values[1]}> over {own[0]} x {own[1]}",
+            allowed=f"divisors of {own[0]} and of {own[1]}",
+            fix=f"write {key}.values: [1, 1] for accesses of one element, or leave it out",
+            where=spec.where(f"{key}.values"),
+        )
+    unit = min(align, VECTOR_BYTES) // ITEMSIZE[getattr(spec.operands, operand).dtype]
+    depth = Layout(block_k, 1)
+    along, across = (value, (thread,)) if global_mode == "x" else (depth, ())
+    return Fetch(
+        atom=atom_of(spec, operand),
+        participants=thread.size,
+        thread_x=thread,
+        thread_k=Layout(thread.size, 0),
+        element_x=value,
+        element_k=depth,
+        vector_mode=global_mode,
+        read_vector=gcd(vector_width(along, across, unit), _runs(values if as_given else None)[global_mode]),
+    )
+
+
 def plan_copy(
     spec: Spec,
-    operand: Literal["a", "b"],
+    operand: OperandName,
     shared: Shared,
     threads: int,
     global_mode: GlobalMode,
@@ -73,7 +154,7 @@ def plan_copy(
     """
     key = f"copies.{operand}"
     given = getattr(spec.copies, operand)
-    atom = COPY_ATOMS[given.atom if given is not None else DEFAULT_ATOM]
+    atom = atom_of(spec, operand)
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
     unit = min(align, VECTOR_BYTES) // itemsize
     extent, block_k = shared.layout[0].size, shared.layout[1].size
@@ -81,6 +162,7 @@ def plan_copy(
 
     layout: Layout | None = given.threads if given is not None and as_given else None
     values: Tiler | None = given.values if given is not None and as_given else None
+    runs = _runs(values)
     if values is None:
         taken = (1, 1) if layout is None else (layout[0].size, layout[1].size)
         left = (max(1, extent // taken[0]), max(1, block_k // taken[1]))
@@ -123,9 +205,9 @@ def plan_copy(
         base = composition(make_layout(base_x, base_k), inverse)
 
     along, across = (element_x, thread_x) if global_mode == "x" else (element_k, thread_k)
-    read = vector_width(along, (across,), unit)
+    read = gcd(vector_width(along, (across,), unit), runs[global_mode])
     along, across = (step_x, step_k) if shared_mode == "x" else (step_k, step_x)
-    write = vector_width(along, (base, across, stage), VECTOR_BYTES // itemsize)
+    write = gcd(vector_width(along, (base, across, stage), VECTOR_BYTES // itemsize), runs[shared_mode])
     if not atom.through_registers:
         read = write = min(read, write) if global_mode == shared_mode else 1
     elif global_mode != shared_mode and write > 1:

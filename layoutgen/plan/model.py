@@ -91,31 +91,33 @@ class Shared:
 class Fragment:
     """One operand's way from shared memory to registers.
 
-    load: the shared loads; steps has modes (v, k, stage) in vectors. vectors: per thread and k. slots: register copies.
+    load: the shared loads; steps has modes (v, k, stage) in vectors. vector: elements of a load. vectors: loads of a
+    thread for each k, or for as many k as a vector holds. mode: what a vector runs along, x or k.
     """
 
     load: Access
     vector: int
     vectors: int
-    slots: int
+    mode: Literal["x", "k"]
+
+    @property
+    def depth(self) -> int:
+        """How many k a load brings."""
+        return self.vector if self.mode == "k" else 1
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """One operand's way from global to shared memory, for one k-tile.
+class Fetch:
+    """One operand's way from global memory, for one k-tile.
 
-    threads, values: what the partition is made of: (x, k) -> thread, and the run of a thread's elements per mode.
-    participants: the first so many threads copy. thread_x, thread_k: thread -> first coordinate in the tile.
+    participants: the first so many threads fetch. thread_x, thread_k: thread -> first coordinate in the tile.
     element_x, element_k: a thread's element (i, j) -> coordinate relative to its first; (i, j) also indexes its
-    staging registers where the atom goes through registers.
+    registers where the atom goes through registers.
     vector_mode: the mode ("x" or "k") along which accesses wider than one element run.
-    read_vector, write_vector: elements per global and per shared access; equal for cp.async.
-    write: the shared side; steps has modes (i, j, stage) in units of write_vector elements.
+    read_vector: elements per global access.
     """
 
     atom: CopyAtom
-    threads: Layout
-    values: tuple[Layout, ...]
     participants: int
     thread_x: Layout
     thread_k: Layout
@@ -123,20 +125,52 @@ class Copy:
     element_k: Layout
     vector_mode: Literal["x", "k"]
     read_vector: int
+
+    @property
+    def reads(self) -> int:
+        """Global accesses of a thread, for one k-tile."""
+        return self.element_x.size * self.element_k.size // self.read_vector
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Fetch):
+    """A fetch that ends in shared memory, where every element of the tile lands once.
+
+    threads, values: what the partition is made of: (x, k) -> thread, and the run of a thread's elements per mode.
+    write_vector: elements per shared access; for cp.async that of the global one.
+    write: the shared side; steps has modes (i, j, stage) in units of write_vector elements.
+    """
+
+    threads: Layout
+    values: tuple[Layout, ...]
     write_vector: int
     write: Access
+
+    @property
+    def writes(self) -> int:
+        """Shared accesses of a thread, for one k-tile."""
+        return self.element_x.size * self.element_k.size // self.write_vector
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A or B: dtype, the mode x it shares with C, which global mode is contiguous, and its three storages."""
+    """A or B: dtype, the mode x it shares with C, which global mode is contiguous, its k-tile's extents (BLK_X, BLK_K),
+    and how it is fetched: here by each thread for itself, element (i, j) being value i of k = j."""
 
     name: OperandName
     dtype: str
     x: Mode
     contiguous: Mode | None
-    shared: Shared
+    tile: tuple[int, int]
+    copy: Fetch
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOperand(Operand):
+    """An operand whose k-tiles a block holds in shared memory: copied there once, read as fragments by every thread."""
+
     copy: Copy
+    shared: Shared
     fragment: Fragment
 
 
@@ -145,19 +179,25 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class CopyTile:
-    """Start cp.async of the operand's next k-tile into the write stage.
+    """Start cp.async of a part of the operand's next k-tile into the write stage.
 
-    guards: the predicates it runs under: "x", the row lies inside the operand; "tile", a k-tile is left to fetch;
+    first, last: of a thread's pieces, those from first up to last; a piece is an access, (i, j) of the copy with i
+    fastest. guards: the predicates it runs under: "x", the row lies inside the operand; "tile", a k-tile is left to fetch;
     "k", the element does not lie before k = 0 (else it lands as zero).
     """
 
     operand: OperandName
     guards: frozenset[Guard]
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTile:
-    """Load the operand's next k-tile from global memory into staging registers; guards as for CopyTile."""
+    """Load the operand's next k-tile from global memory into registers; guards as for CopyTile.
+
+    Those of an operand in shared memory stage it there; those of another are its fragments, slot k for each k.
+    """
 
     operand: OperandName
     guards: frozenset[Guard]
@@ -199,10 +239,11 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class LoadFragment:
-    """Load fragment k of the read stage into a register slot, both operands."""
+    """Load fragments k, k + 1, .. of the read stage, so many, into register slots from `slot` on, both operands."""
 
     k: int
     slot: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +267,11 @@ class Program:
     def steps(self) -> tuple[Step, ...]:
         """All steps in the order of the text."""
         return self.prologue + self.steady
+
+    @property
+    def slots(self) -> int:
+        """How many fragments of each operand a thread holds at a time."""
+        return 1 + max(step.slot for step in self.steady if isinstance(step, Mma))
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +332,20 @@ class Plan:
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of one block, in bytes."""
-        return self.a.shared.bytes + self.b.shared.bytes
+        return sum(operand.shared.bytes for operand in self.shared_operands)
 
     @property
     def operands(self) -> tuple[Operand, Operand]:
         return (self.a, self.b)
+
+    def operand(self, name: OperandName) -> Operand:
+        return self.a if name == "a" else self.b
+
+    def in_shared(self, name: OperandName) -> SharedOperand:
+        """An operand that the program stores to shared memory."""
+        return next(each for each in self.shared_operands if each.name == name)
+
+    @property
+    def shared_operands(self) -> tuple[SharedOperand, ...]:
+        """Those whose k-tiles are in shared memory: both, or none where there are no stages."""
+        return tuple(each for each in self.operands if isinstance(each, SharedOperand))

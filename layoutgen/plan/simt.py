@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
-
 from layoutgen.errors import PlanError
-from layoutgen.plan.copies import plan_copy
+from layoutgen.plan.copies import GlobalMode, plan_copy, plan_fetch
 from layoutgen.plan.epilogue import plan_epilogue
 from layoutgen.plan.model import (
     Copy,
@@ -20,9 +18,10 @@ from layoutgen.plan.model import (
     Plan,
     Requirements,
     Shared,
+    SharedOperand,
     ThreadMap,
 )
-from layoutgen.plan.pipeline import fragment_slots, plan_program
+from layoutgen.plan.pipeline import plan_program
 from layoutgen.plan.schedule import plan_schedule
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, place_shared, plan_fragment
 from layoutgen.plan.tile import compose_tile, map_threads
@@ -37,12 +36,12 @@ def plan_variants(spec: Spec) -> Iterator[Plan]:
     The first plan is the primary variant: the spec's own contiguous modes with its own copies.
     Raises PlanError where levels, storage or copies do not compose.
     """
-    if not 2 <= spec.shared.stages <= MAX_STAGES:
+    if spec.shared.stages > MAX_STAGES:
         raise PlanError(
-            f"a pipelined mainloop has 2 to {MAX_STAGES} stages of shared memory",
+            f"a main loop has at most {MAX_STAGES} stages of shared memory",
             got=spec.shared.stages,
-            allowed=f"2 .. {MAX_STAGES}",
-            fix=f"write shared.stages: {min(max(spec.shared.stages, 2), MAX_STAGES)}",
+            allowed=f"0 .. {MAX_STAGES}",
+            fix=f"write shared.stages: {MAX_STAGES}",
             where=spec.where("shared.stages"),
         )
     tile = compose_tile(spec)
@@ -69,31 +68,25 @@ class _Operands:
         """A or B of the variant for these contiguous modes, None for any strides."""
         index = 0 if name == "a" else 1
         contiguous = (modes or self.own)[index]
+        walk: GlobalMode = "k" if contiguous == "k" else "x"
         key = (name, contiguous, align, modes == self.own and align == VECTOR_BYTES)
-        shared, fragment = self._storage(name, index)
-        if key not in self._copies:
-            walk: Literal["x", "k"] = "k" if contiguous == "k" else "x"
-            self._copies[key] = plan_copy(
-                self.spec, name, shared, self.threads.threads, walk, align, as_given=key[3]
-            )  # fmt: skip
-        return Operand(
-            name=name,
-            dtype=getattr(self.spec.operands, name).dtype,
-            x="m" if name == "a" else "n",
-            contiguous=contiguous if modes else None,
-            shared=shared,
-            copy=self._copies[key],
-            fragment=fragment,
-        )
-
-    def _storage(self, name: OperandName, index: int) -> tuple[Shared, Fragment]:
+        common = {
+            "name": name,
+            "dtype": getattr(self.spec.operands, name).dtype,
+            "x": "m" if name == "a" else "n",
+            "contiguous": contiguous if modes else None,
+            "tile": (self.spec.tiling.block[index], self.spec.tiling.block[2]),
+        }
+        thread, value = (self.threads.m, self.threads.n)[index], self.tile.value_mode[index]
+        if self.spec.shared.stages == 0:
+            return Operand(**common, copy=plan_fetch(self.spec, name, thread, value, walk, align, as_given=key[3]))
         if name not in self._stored:
             shared = place_shared(self.spec, name, self.spec.tiling.block[index])
-            thread = self.threads.m if name == "a" else self.threads.n
-            slots = fragment_slots(self.spec.tiling.block[2])
-            value = self.tile.value_mode[index]
-            self._stored[name] = shared, plan_fragment(self.spec, name, shared, thread, value, slots)
-        return self._stored[name]
+            self._stored[name] = shared, plan_fragment(self.spec, name, shared, thread, value)
+        shared, fragment = self._stored[name]
+        if key not in self._copies:
+            self._copies[key] = plan_copy(self.spec, name, shared, thread.size, walk, align, as_given=key[3])
+        return SharedOperand(**common, copy=self._copies[key], shared=shared, fragment=fragment)
 
 
 def _plan(
@@ -126,7 +119,12 @@ def _plan(
         a=a,
         b=b,
         stages=spec.shared.stages,
-        program=plan_program({"a": a.copy, "b": b.copy}, spec.shared.stages, spec.tiling.block[2]),
+        program=plan_program(
+            {"a": a.copy, "b": b.copy},
+            spec.shared.stages,
+            spec.tiling.block[2],
+            max(each.fragment.depth for each in (a, b) if isinstance(each, SharedOperand)) if spec.shared.stages else 1,
+        ),
         order=IssueOrder(outer, serpentine),  # type: ignore[arg-type]
         schedule=plan_schedule(spec),
         epilogue=epilogue,

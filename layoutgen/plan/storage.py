@@ -77,10 +77,8 @@ def in_vectors(layout: Layout, width: int) -> Layout:
     return coalesce(upcast(coalesce(layout), width))
 
 
-def plan_fragment(
-    spec: Spec, operand: Literal["a", "b"], shared: Shared, thread: Layout, value: Layout, slots: int
-) -> Fragment:
-    """thread -> x and value -> x, through the shared layout: the loads of one thread's values of one k.
+def plan_fragment(spec: Spec, operand: Literal["a", "b"], shared: Shared, thread: Layout, value: Layout) -> Fragment:
+    """thread -> x and value -> x, through the shared layout: the loads of one thread's values, by runs of them or of k.
 
     Raises PlanError where the shared layout carries between its modes, so that base + step is no address.
     """
@@ -91,7 +89,11 @@ def plan_fragment(
     with composing(rule, spec.where(f"shared.{operand}"), got, fix):
         base, pieces = composition(storage_x, make_layout(thread, value))
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
-    width = vector_width(pieces, (base, storage_k, stage), VECTOR_BYTES // itemsize)
+    limit = VECTOR_BYTES // itemsize
+    along_x = vector_width(pieces, (base, storage_k, stage), limit)
+    along_k = vector_width(storage_k, (base, pieces, stage), limit)
+    mode: Literal["x", "k"] = "x" if along_x >= along_k else "k"
+    width = max(along_x, along_k)
     steps = make_layout(*(in_vectors(layout, width) for layout in (pieces, storage_k, stage)))
     load = Access(f"fragment_{operand}", "ld.shared", width * itemsize, base, steps)
-    return Fragment(load, width, value.size // width, slots)
+    return Fragment(load, width, value.size // (width if mode == "x" else 1), mode)
