@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from benchmarks.sgemm import clocks, largest_error, operands, timed
 from layoutgen import run, spec
+from layoutgen.bench import allowed_error, median, quantile, rounds, warm_up
+from layoutgen.bench.gpu import Gpu
 from layoutgen.facts import occupancy, raster_traffic
 from layoutgen.plan import plan
 from layoutgen.problem import Problem, View
@@ -24,11 +24,10 @@ from layoutgen.problem import Problem, View
 GROUPS = (1, 4, 8, 16)
 
 
-def measure(path: str, size: int, repeats: int) -> dict[str, object]:
+def measure(gpu: Gpu, path: str, size: int, repeats: int) -> dict[str, object]:
     """One spec at one cube: TFLOP/s and predicted L2 hits by group."""
     base = spec.load(path)
-    a, b = operands(size, size, size, "kn")
-    out = torch.empty(size, size, device="cuda")
+    a, b, out = operands = gpu.operands((size,) * 3, "kn")
     views = (View(a.data_ptr(), (size, size), (size, 1)), View(b.data_ptr(), (size, size), (1, size)))
     d = View(out.data_ptr(), (size, size), (size, 1))
     problem = Problem(size, size, size, *views, d, d, 1.0, 0.0)
@@ -36,20 +35,21 @@ def measure(path: str, size: int, repeats: int) -> dict[str, object]:
     for group in GROUPS:
         each = plan(base.model_copy(update={"schedule": base.schedule.model_copy(update={"group": group})}))[0]
         kernel = run.CompiledForGpu(each, 0)
-        stream = torch.cuda.current_stream().cuda_stream
-        kernel(problem, stream)
-        if not largest_error(out, a, b) < 1e-5:
+        call = partial(kernel, problem, torch.cuda.current_stream().cuda_stream)
+        if not gpu.error(base.name, lambda a, b, out, call=call: call(), operands) <= allowed_error(size):
             raise SystemExit(f"{base.name} is wrong with group {group}")
-        calls[str(group)] = partial(kernel, problem, stream)
-        on = run.default_device()
-        registers = run.artifact(each, run.target_arch(each)).resources.registers
-        slots = occupancy(each, registers, on).blocks * on.sms
+        calls[str(group)] = call
+        registers = run.artifact(each, gpu.arch).resources.registers
+        slots = occupancy(each, registers, gpu.device).blocks * gpu.device.sms
         hits[str(group)] = raster_traffic(each, size, size, size, slots).l2_hits
+    warm_up(calls, gpu)
+    taken = list(rounds(calls, gpu, repeats))
     rows = {}
-    for group, samples in timed(calls, repeats).items():
-        low, middle, high = statistics.quantiles(samples, n=4)
+    for group in calls:
+        samples = [each[group] for each in taken]
+        middle, spread = median(samples), quantile(samples, 0.75) - quantile(samples, 0.25)
         rows[group] = {
-            "ms": middle, "iqr_ms": high - low, "tflops": 2 * size**3 / middle / 1e9, "predicted_l2_hits": hits[group],
+            "ms": middle, "iqr_ms": spread, "tflops": 2 * size**3 / middle / 1e9, "predicted_l2_hits": hits[group],
         }  # fmt: skip
         print(
             f"{base.name} {size} group {group:>2} {rows[group]['tflops']:6.1f} TFLOP/s, L2 {hits[group]:.0%}",
@@ -65,9 +65,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    before = clocks()
-    rows = [measure(path, size, options.repeats) for path in options.specs for size in options.size or (4096, 8192)]
-    report = {"script": "benchmarks/raster.py", "gpu_before": before, "gpu_after": clocks(), "rows": rows}
+    sizes = options.size or (4096, 8192)
+    with Gpu() as gpu:
+        began = gpu.seconds()
+        rows = [measure(gpu, path, size, options.repeats) for path in options.specs for size in sizes]
+        conditions = str(gpu.conditions((sizes[-1],) * 3, "kn", began))
+        report = {"script": "benchmarks/raster.py", "gpu": str(gpu.machine()), "conditions": conditions, "rows": rows}
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(report, indent=1) + "\n")

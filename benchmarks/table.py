@@ -1,4 +1,7 @@
-"""Print a Markdown table of a result: python benchmarks/table.py benchmarks/results/sgemm-h200.json"""
+"""Print a Markdown table of a result from before `layoutgen bench`, for the README:
+
+python benchmarks/table.py benchmarks/results/sgemm-h200.json
+"""
 
 from __future__ import annotations
 

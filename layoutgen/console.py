@@ -35,10 +35,11 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
-def print_table(table: Table) -> None:
-    """Prints a table as wide as the terminal, or as its numbers need."""
+def print_table(table: Table, *, whole: bool = False) -> None:
+    """Prints a table as wide as the terminal, or as its numbers need; `whole`: as all of its cells do, unfolded."""
     out = console()
-    out.width = max(out.width, Measurement.get(out, out.options.update(width=1000), table).minimum)
+    needs = Measurement.get(out, out.options.update(width=1000), table)
+    out.width = max(out.width, needs.maximum if whole else needs.minimum)
     with out.capture() as captured:
         out.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]

@@ -32,11 +32,13 @@ LAYERS = [
     {"sim"},
     {"run"},  # an Artifact, launched or simulated
     {"ops"},
-    {"smoke", "bench", "tune"},
+    {"smoke"},
     {"report"},
+    {"bench"},
+    {"plot", "tune"},
     {""},
     {"console"},
-    {"console_facts"},
+    {"console_facts", "console_bench"},
     {"cli"},
     {"__main__"},
 ]

@@ -43,6 +43,7 @@ def test_links_lead_somewhere() -> None:
         ROOT / "docs" / "devices.md",
         ROOT / "docs" / "algebra.md",
         ROOT / "docs" / "measured.md",
+        ROOT / "docs" / "bench.md",
     ):
         for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
             assert (file.parent / target).exists(), f"{file.name}: {target}"

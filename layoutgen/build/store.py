@@ -117,6 +117,12 @@ def build(
         return _publish(_compile(key, source_text, kernel_name, arch, folder), source_text)
 
 
+def cached(source_text: str, kernel_name: str, arch: str = "sm_90a") -> Artifact | None:
+    """What `build` has in its default cache for these arguments, or None: nothing is compiled."""
+    key = artifact_key(source_text, kernel_name, arch)
+    return _read(paths.cache() / key[:2] / key, key)
+
+
 def artifact_key(source_text: str, kernel_name: str, arch: str, *, extra_key: str = "") -> str:
     """SHA-256 in hexadecimal of all that `build`'s result depends on: its arguments, the options, the versions."""
     versions = toolchain().versions

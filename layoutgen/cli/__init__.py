@@ -13,10 +13,10 @@ from typing import Annotated
 
 import typer
 
-from layoutgen.cli import judge, look, tell
+from layoutgen.cli import judge, look, measure, tell
 from layoutgen.cli.common import app
 
-__all__ = ["app", "judge", "look", "main", "tell"]
+__all__ = ["app", "judge", "look", "main", "measure", "tell"]
 
 
 def main() -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from layoutgen import report
+from layoutgen.bench import write
 from layoutgen.cli import common as cli_module
 from tests.cli.conftest import ROOT, Outcome
+from tests.plot.results import ladder
 
 Process = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -36,8 +38,8 @@ def imports(done: subprocess.CompletedProcess[str]) -> set[str]:
 
 def test_help_imports_next_to_nothing_and_names_every_verb(process: Process) -> None:
     done = process("--help", code=WITH_IMPORTS)
-    assert not {"torch", "numpy", "pydantic", "jinja2", "rich", "yaml"} & imports(done)
-    for verb in ("check", "build", "emit", "explain", "diff", "draw", "list", "devices"):
+    assert not {"torch", "numpy", "pydantic", "jinja2", "rich", "yaml", "matplotlib"} & imports(done)
+    for verb in ("check", "build", "emit", "explain", "diff", "draw", "bench", "plot", "list", "devices"):
         assert f"\n  {verb} " in done.stdout
 
 
@@ -49,9 +51,11 @@ def test_help_imports_next_to_nothing_and_names_every_verb(process: Process) -> 
         "list",
         "draw warptile_128x128 -o {folder}/x.html",
         "draw warptile_128x128 -o {folder}/x.svg",
+        "plot {folder}/results.json",
     ],
 )
 def test_looking_needs_no_torch(process: Process, arguments: str, tmp_path: Path) -> None:
+    write(ladder(), tmp_path / "results.json")
     found = imports(process(*arguments.format(folder=tmp_path).split(), code=WITH_IMPORTS))
     assert "numpy" in found
     assert "torch" not in found
