@@ -14,7 +14,9 @@ from layoutgen import paths
 from layoutgen.algebra import Layout, cute_type
 from layoutgen.errors import counted
 from layoutgen.plan.model import (
+    Copy,
     CopyTile,
+    Fetch,
     Guard,
     LoadFragment,
     LoadTile,
@@ -24,6 +26,7 @@ from layoutgen.plan.model import (
     SharedOperand,
     StoreTile,
 )
+from layoutgen.plan.pipeline import Move
 from layoutgen.plan.schedule import raster_words
 
 ParamType = Literal["i32", "i64", "f32", "ptr"]
@@ -104,8 +107,10 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def move_name(step: CopyTile | LoadTile) -> str:
+def move_name(step: Move) -> str:
     """The lambda that performs a move: one for each operand and set of guards; the ragged first tile has k."""
+    if isinstance(step, StoreTile):
+        return f"store_{step.operand}"
     verb = "copy" if isinstance(step, CopyTile) else "load"
     known = {frozenset({"x", "tile"}): "", frozenset({"x", "tile", "k"}): "first_"}
     kind = known.get(step.guards, "".join(f"{guard}_" for guard in sorted(step.guards)) or "unguarded_")
@@ -169,6 +174,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "moves": list(_moves(plan, views)),
         "accesses_of": _accesses(plan),
         "asynchronous": any(not o.copy.atom.through_registers for o in plan.operands),
+        "in_parts": _in_parts(plan),
         "fragment_about": f", those of {together} k" if (together := _fragments_together(plan)) > 1 else "",
         "slots": plan.program.slots,
         "slot_type": _const(plan.program.slots),
@@ -247,13 +253,15 @@ def _loop_words(plan: Plan) -> str:
 
 def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
     upper, copy, x = operand.name.upper(), operand.copy, operand.x
+    direct = not isinstance(operand, SharedOperand)
     strides = {
         None: f"{operand.name}_{x}, {operand.name}_k",
         "k": f"{operand.name}_{x}, _1{{}}",
         x: f"_1{{}}, {operand.name}_k",
     }
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
-    staging_order = "_1," + _const(along["x"]) if copy.vector_mode == "x" else _const(along["k"]) + ",_1"
+    by_x = copy.write_mode == "x" if isinstance(copy, Copy) else copy.read_mode == "x"
+    staging_order = "_1," + _const(along["x"]) if by_x else _const(along["k"]) + ",_1"
     view: dict[str, object] = {
         "name": operand.name,
         "upper": upper,
@@ -263,8 +271,9 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
         "staging": f"Shape<{_const(along['x'])},{_const(along['k'])}>,Stride<{staging_order}>",
         "participants": copy.participants,
         "read_type": VECTOR_TYPE[copy.read_vector * 4],
-        "read_element_i": _scaled("i", copy.read_vector if copy.vector_mode == "x" else 1),
-        "read_element_j": _scaled("j", copy.read_vector if copy.vector_mode == "k" else 1),
+        "read_element_i": _scaled("i", copy.read_vector if copy.read_mode == "x" else 1),
+        "read_element_j": _scaled("j", copy.read_vector if copy.read_mode == "k" else 1),
+        "read_to": _elements("tCr" + upper if direct else f"t{upper}r{upper}", copy),
         "value_count": _const(plan.tile.value_mode[0 if x == "m" else 1].size),
     }
     types = [
@@ -314,7 +323,7 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, object]:
 def _asm_type(width: int) -> dict[str, str]:
     """Elements per access -> the pieces of an inline instruction that moves a vector of them.
 
-    last, after_last: the placeholders of the operands that follow its registers.
+    last, after_last: the placeholders of the operands that follow its registers. parts, in_place: its elements as references.
     """
     registers = [f"%{i}" for i in range(width)]
     members = [f"to.{c}" for c in "xyzw"[:width]] if width > 1 else ["to"]
@@ -324,11 +333,24 @@ def _asm_type(width: int) -> dict[str, str]:
         "registers": "{" + ", ".join(registers) + "}" if width > 1 else registers[0],
         "bytes": str(4 * width),
         "last": f"%{width}",
-        "after_last": f"%{width + 1}",
         "outputs": ", ".join(f'"=f"({member})' for member in members),
         "inputs": ", ".join(f'"f"({member.replace("to", "from")})' for member in members),
-        "in_place": ", ".join(f'"+f"({member})' for member in members),
+        "parts": ", ".join(f"float& {c}" for c in "xyzw"[:width]),
+        "in_place": ", ".join(f'"+f"({c})' for c in "xyzw"[:width]),
+        "after_last": f"%{width + 1}",
     }
+
+
+def _elements(registers: str, copy: Fetch) -> str:
+    """The elements that a global access (i, j) brings, in a tensor of registers (x, k)."""
+    i, j = (
+        _scaled(index, copy.read_vector if copy.read_mode == mode else 1)
+        for index, mode in (("i", "x"), ("j", "k"))
+    )
+    further = [f" + {each}" if each else "" for each in range(copy.read_vector)]
+    return ", ".join(
+        f"{registers}({i}{each}, {j})" if copy.read_mode == "x" else f"{registers}({i}, {j}{each})" for each in further
+    )
 
 
 def _scaled(index: str, by: int) -> str:
@@ -344,13 +366,22 @@ def _fragments_together(plan: Plan) -> int:
     return max((step.count for step in plan.program.steps if isinstance(step, LoadFragment)), default=1)
 
 
+def _in_parts(plan: Plan) -> set[str]:
+    """The moves that the program makes a few pieces at a time."""
+    pieces: dict[str, set[tuple[int, int]]] = {}
+    for step in plan.program.steps:
+        if isinstance(step, Move):
+            pieces.setdefault(move_name(step), set()).add((step.first, step.last))
+    return {name for name, parts in pieces.items() if len(parts) > 1}
+
+
 def _moves(plan: Plan, views: dict[str, dict[str, object]]) -> Iterator[dict[str, object]]:
     """The distinct moves of the program, in the order of first use."""
     seen: set[str] = set()
     for step in plan.program.steps:
-        if not isinstance(step, CopyTile | LoadTile | StoreTile):
+        if not isinstance(step, Move):
             continue
-        name = f"store_{step.operand}" if isinstance(step, StoreTile) else move_name(step)
+        name = move_name(step)
         if name in seen:
             continue
         seen.add(name)
@@ -359,13 +390,13 @@ def _moves(plan: Plan, views: dict[str, dict[str, object]]) -> Iterator[dict[str
 
 
 def _move(
-    plan: Plan, operand: Operand, step: CopyTile | LoadTile | StoreTile, name: str, view: dict[str, object]
+    plan: Plan, operand: Operand, step: Move, name: str, view: dict[str, object]
 ) -> dict[str, object]:
     copy, upper = operand.copy, operand.name.upper()
     guards: frozenset[Guard] = frozenset() if isinstance(step, StoreTile) else step.guards
-    width = copy.read_vector
-    if isinstance(step, StoreTile) and isinstance(operand, SharedOperand):
-        width = operand.copy.write_vector
+    width, mode = copy.read_vector, copy.read_mode
+    if isinstance(step, StoreTile) and isinstance(copy, Copy):
+        width, mode = copy.write_vector, copy.write_mode
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
     first_k = f"k_{operand.name} + Copy{upper}ElementK{{}}({view['read_element_j']})"
     row = f"x_{operand.name} + Copy{upper}ElementX{{}}({view['read_element_i']})"
@@ -375,7 +406,7 @@ def _move(
     elif "x" in guards:
         tests.append(f"{row} < {operand.x}")
     elif "tile" in guards:
-        tests.append("tiles_left > 0")
+        tests.append(f"tiles_left_{operand.name} > 0")
     if "k" in guards:
         tests.append(f"{first_k} >= 0")
     predicate = " && ".join(tests)
@@ -389,10 +420,10 @@ def _move(
         "name": name,
         "operand": view,
         "about": about + ("; what lies before k = 0 is zero" if "k" in guards else ""),
-        "in_parts": isinstance(step, CopyTile),
+        "in_parts": name in _in_parts(plan),
         "participants_only": copy.participants < plan.threads.threads,
-        "pieces_x": along["x"] // (width if copy.vector_mode == "x" else 1),
-        "pieces_k": along["k"] // (width if copy.vector_mode == "k" else 1),
+        "pieces_x": along["x"] // (width if mode == "x" else 1),
+        "pieces_k": along["k"] // (width if mode == "k" else 1),
         "predicate": predicate,
         "condition": f"if ({predicate}) " if predicate else "",
         "zero_fill": "k" in guards,

@@ -86,6 +86,17 @@ def _stages(value: object) -> int:
     return 0 if value == "0" else _integer(value, "must be a number of stages")
 
 
+def _spread(value: object) -> tuple[int, int]:
+    rule, allowed = "must be a range of k", "two integers [first, last], the last larger than the first, such as [1, 15]"
+    modes = _modes(value)
+    if modes is None or len(modes) != 2:
+        _refuse(rule, describe(value), allowed=allowed)
+    first, last = (0 if mode == "0" else _integer(mode, rule) for mode in modes)
+    if first >= last:
+        _refuse(rule, f"[{first}, {last}]", allowed=allowed)
+    return first, last
+
+
 def _layout(value: object) -> Layout:
     example = "a layout in CuTe's notation, such as (8,4):(4,1)"
     text = _text(value, "must be a layout", example)
@@ -159,6 +170,7 @@ def _show_tiler(tiler: Tiler) -> list[int] | str:
 # What JSON's types say of a text: YAML 1.1 takes `2` and even `32:1` for numbers, and `yes` for a truth value.
 _DIGITS: Final[dict[str, Any]] = {"type": "string", "pattern": "^[1-9][0-9]{0,6}$"}
 _COUNT: Final[dict[str, Any]] = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_INT}, _DIGITS]}
+_COUNT_OR_0: Final[dict[str, Any]] = {"anyOf": [*_COUNT["anyOf"], {"enum": [0, "0"]}]}
 _LAYOUT: Final[dict[str, Any]] = {
     "anyOf": [
         {"type": "string", "pattern": "^[ ]*[(1-9][(), 0-9]*(:[(), 0-9]+)?$", "maxLength": 400},
@@ -182,9 +194,10 @@ _ABOUT: Final[dict[str, Any]] = {
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME)]
 About = Annotated[str, PlainValidator(_about), WithJsonSchema(_ABOUT)]
 Count = Annotated[int, PlainValidator(_integer), WithJsonSchema(_COUNT)]
-Stages = Annotated[int, PlainValidator(_stages), WithJsonSchema({"anyOf": [*_COUNT["anyOf"], {"enum": [0, "0"]}]})]
+Stages = Annotated[int, PlainValidator(_stages), WithJsonSchema(_COUNT_OR_0)]
 Matrix = Annotated[Layout, PlainValidator(_matrix), PlainSerializer(str), WithJsonSchema(_LAYOUT)]
 Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), WithJsonSchema(_list(_LAYOUT, 2))]
+Spread = Annotated[tuple[int, int], PlainValidator(_spread), WithJsonSchema(_list(_COUNT_OR_0, 2))]
 Block = Annotated[tuple[int, int, int], PlainValidator(_block), WithJsonSchema(_list(_COUNT, 3))]
 
 
@@ -273,6 +286,9 @@ class Copies(_Model):
 
     a: Copy | None = Field(default=None, examples=["{atom: cp.async}"])
     b: Copy | None = Field(default=None, examples=["{atom: cp.async}"])
+    spread: Spread = Field(default=(0, 1), examples=["[1, 15]"])
+    """The k of a turn of the main loop, from the first up to the last, over which copies are dealt out; [0, 1] starts
+    them all at once."""
 
 
 class Schedule(_Model):

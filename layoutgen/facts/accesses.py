@@ -80,7 +80,7 @@ def access_facts(plan: Plan, problem: Problem | None = None) -> tuple[AccessFact
         elif isinstance(step, CopyTile | LoadTile):
             of_tile.append(fetch_sites(plan, whole, block, step, 1))
         elif isinstance(step, StoreTile):
-            of_tile.append(write_sites(plan, plan.in_shared(step.operand)))
+            of_tile.append(write_sites(plan, plan.in_shared(step.operand), slice(step.first, step.last)))
     of_block = list(epilogue_sites(plan, whole, block))
     return (*_gathered(of_tile, "k-tile"), *_gathered(of_block, "block"))
 
@@ -122,13 +122,10 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
                 counts[load.opcode, load.bytes] += operand.fragment.vectors * step.count // operand.fragment.depth
         elif isinstance(step, LoadTile):
             fetched = plan.operand(step.operand)
-            fetch = fetched.copy
-            counts["ld.global", ITEMSIZE[fetched.dtype] * fetch.read_vector] += fetch.reads
+            counts["ld.global", ITEMSIZE[fetched.dtype] * fetched.copy.read_vector] += step.last - step.first
         elif isinstance(step, CopyTile | StoreTile):
-            copy = plan.in_shared(step.operand).copy
-            counts[copy.write.opcode, copy.write.bytes] += (
-                copy.writes if isinstance(step, StoreTile) else step.last - step.first
-            )
+            write = plan.in_shared(step.operand).copy.write
+            counts[write.opcode, write.bytes] += step.last - step.first
     stores = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size // plan.epilogue.vector
     paths = 2 if plan.epilogue.read_c_if_beta else 1  # with and without C
     counts["st.global", plan.epilogue.bytes] += paths * stores

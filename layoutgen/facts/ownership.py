@@ -103,7 +103,7 @@ def shared_banks(plan: Plan, operand: SharedOperand, stage: int = 0) -> Offsets:
 class Piece:
     """One access of a thread: (i, j) numbers it along x and k, `position` is an element's place in it.
 
-    first: the indices (element_x, element_k) of its first element; `width` of them follow along the vector mode.
+    first: the indices (element_x, element_k) of its first element; `width` of them follow along the mode that the access runs along.
     """
 
     i: int
@@ -115,9 +115,9 @@ class Piece:
 
 def copy_piece(copy: Copy, element: tuple[int, int], side: Literal["read", "write"]) -> Piece:
     """Which access of its thread reads (or writes) element (i, j) of a copy."""
-    width = copy.read_vector if side == "read" else copy.write_vector
+    width, mode = (copy.read_vector, copy.read_mode) if side == "read" else (copy.write_vector, copy.write_mode)
     i, j = element
-    if copy.vector_mode == "x":
+    if mode == "x":
         return Piece(i // width, j, i % width, (i // width * width, j), width)
     return Piece(i, j // width, j % width, (i, j // width * width), width)
 

@@ -24,7 +24,7 @@ from layoutgen.facts.banks import (
     wavefronts,
 )
 from layoutgen.facts.ownership import first_word
-from layoutgen.plan.model import Advance, CopyTile, LoadFragment, LoadTile, Operand, Plan, SharedOperand, StoreTile
+from layoutgen.plan.model import Advance, CopyTile, Fetch, LoadFragment, LoadTile, Operand, Plan, SharedOperand, StoreTile
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 from layoutgen.plan.tile import WARP_SIZE
@@ -92,18 +92,18 @@ def launch_traffic(plan: Plan, problem: Problem) -> dict[str, Traffic]:
 def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Sites]:
     """The accesses of one block, in the order of its program."""
     k_tiles = -(-(block.k1 - block.k0) // plan.tile.block[2])
-    fetched = 0
+    fetched = {"a": 0, "b": 0}
     turns = [plan.program.prologue, *[plan.program.steady] * k_tiles]
     for step in (step for turn in turns for step in turn):
         if isinstance(step, LoadFragment):
             for operand in plan.shared_operands:
                 yield fragment_sites(plan, operand, step.k, step.count)
         elif isinstance(step, CopyTile | LoadTile):
-            yield fetch_sites(plan, problem, block, step, fetched)
-        elif step == Advance("fetch"):
-            fetched += 1
+            yield fetch_sites(plan, problem, block, step, fetched[step.operand])
+        elif step == Advance("fetch_a") or step == Advance("fetch_b"):
+            fetched[step.cursor[-1]] += 1
         elif isinstance(step, StoreTile):
-            yield write_sites(plan, plan.in_shared(step.operand))
+            yield write_sites(plan, plan.in_shared(step.operand), slice(step.first, step.last))
     yield from epilogue_sites(plan, problem, block)
 
 
@@ -131,10 +131,8 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
     copy, block_k = operand.copy, plan.tile.block[2]
     k_tiles = -(-(block.k1 - block.k0) // block_k)
     first, extent, view = _operand_of(problem, block, operand)
-    vector = copy.read_vector
-    x, k = _pieces(operand, vector)
-    pieces = slice(step.first, step.last) if isinstance(step, CopyTile) else slice(None)
-    x, k = x[pieces], k[pieces]
+    vector, pieces = copy.read_vector, slice(step.first, step.last)
+    x, k = (each[pieces] for each in _reads(copy))
     threads = np.arange(copy.participants)
     x = first + copy.thread_x.at(threads)[None, :] + x[:, None]
     k = block.k1 + (tile - k_tiles) * block_k + copy.thread_k.at(threads)[None, :] + k[:, None]
@@ -156,9 +154,10 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
     )
 
 
-def write_sites(plan: Plan, operand: SharedOperand) -> Sites:
-    """One k-tile's way into shared memory, to stage 0: the stores, or cp.async without its source."""
-    address = _shared_address(plan, operand, 0)
+def write_sites(plan: Plan, operand: SharedOperand, pieces: slice = slice(None)) -> Sites:
+    """One k-tile's way into shared memory, to stage 0, or some pieces of it: the stores, or cp.async without its
+    source."""
+    address = _shared_address(plan, operand, 0)[pieces]
     everyone = np.ones(address.shape, bool)
     write = operand.copy.write
     return Sites(write.name, write.opcode, write.bytes, address, None, everyone, np.zeros_like(everyone))
@@ -197,14 +196,13 @@ def _operand_of(problem: Problem, block: WorkRange, operand: Operand) -> tuple[i
     return (block.m, problem.m, problem.a) if operand.name == "a" else (block.n, problem.n, problem.b)
 
 
-def _pieces(operand: Operand, vector: int) -> tuple[Offsets, Offsets]:
-    """(x, k) of a thread's pieces of so many elements, relative to its first element; x runs fastest."""
-    copy = operand.copy
+def _reads(copy: Fetch) -> tuple[Offsets, Offsets]:
+    """(x, k) of a thread's global accesses, relative to its first element; x runs fastest."""
     x, k = copy.element_x.offsets(), copy.element_k.offsets()
-    if copy.vector_mode == "x":
-        x = x[::vector]
+    if copy.read_mode == "x":
+        x = x[:: copy.read_vector]
     else:
-        k = k[::vector]
+        k = k[:: copy.read_vector]
     return np.tile(x, k.size), np.repeat(k, x.size)
 
 

@@ -42,17 +42,30 @@ def atom_of(spec: Spec, operand: OperandName) -> CopyAtom:
     )
 
 
-def default_values(tile: tuple[int, int], global_mode: GlobalMode, shared_mode: GlobalMode, vector: int) -> Tiler:
-    """The run of one thread's elements per mode: up to `vector` where the contiguous modes agree, else a single one."""
-    along = {mode: largest_divisor(extent, vector) for mode, extent in zip("xk", tile, strict=True)}
-    return tuple(Layout(along[mode] if mode == global_mode == shared_mode else 1, 1) for mode in "xk")
+def default_values(
+    tile: tuple[int, int], global_mode: GlobalMode, shared_mode: GlobalMode, vector: int, threads: int | None
+) -> Tiler:
+    """The run of one thread's elements per mode, at most `vector` long.
+
+    Where global and shared memory agree in their contiguous mode, it runs along that. Where they differ, a thread that
+    has registers (threads: how many share the tile; None for one that has not) turns a patch in them: as many vectors
+    of the global mode as leave no thread idle.
+    """
+    extents: dict[GlobalMode, int] = {"x": tile[0], "k": tile[1]}
+    runs: dict[GlobalMode, int] = {"x": 1, "k": 1}
+    if global_mode == shared_mode or threads is not None:
+        runs[global_mode] = largest_divisor(extents[global_mode], vector)
+    if global_mode != shared_mode and threads is not None:
+        shares = max(1, tile[0] * tile[1] // (threads * runs[global_mode]))
+        runs[shared_mode] = gcd(extents[shared_mode], min(vector, 1 << (shares.bit_length() - 1)))
+    return Layout(runs["x"], 1), Layout(runs["k"], 1)
 
 
 def default_threads(left: tuple[int, int], global_mode: GlobalMode, shared_mode: GlobalMode, threads: int) -> Layout:
     """Positions that values leave over in x and k -> (x, k) -> thread: neighbours walk the contiguous mode of global.
 
-    Where k is contiguous in global and x in shared memory, eight threads walk k (one 32-byte sector) and the rest x,
-    so that the shared side meets distinct banks.
+    Where k is contiguous in global and x in shared memory, eight threads at most walk k (an element each is one 32-byte
+    sector) and the rest x, so that the shared side meets distinct banks.
     """
     left_x, left_k = left
     if global_mode == "x":
@@ -131,8 +144,8 @@ def plan_fetch(
         thread_k=Layout(thread.size, 0),
         element_x=value,
         element_k=depth,
-        vector_mode=global_mode,
         read_vector=gcd(vector_width(along, across, unit), _runs(values if as_given else None)[global_mode]),
+        read_mode=global_mode,
     )
 
 
@@ -166,7 +179,8 @@ def plan_copy(
     if values is None:
         taken = (1, 1) if layout is None else (layout[0].size, layout[1].size)
         left = (max(1, extent // taken[0]), max(1, block_k // taken[1]))
-        values = default_values(left, global_mode, shared_mode, unit)
+        rest = max(1, threads // (taken[0] * taken[1])) if atom.through_registers else None
+        values = default_values(left, global_mode, shared_mode, unit, rest)
     if layout is None:
         left = (max(1, extent // values[0].size), max(1, block_k // values[1].size))
         layout = default_threads(left, global_mode, shared_mode, threads)
@@ -210,8 +224,6 @@ def plan_copy(
     write = gcd(vector_width(along, (base, across, stage), VECTOR_BYTES // itemsize), runs[shared_mode])
     if not atom.through_registers:
         read = write = min(read, write) if global_mode == shared_mode else 1
-    elif global_mode != shared_mode and write > 1:
-        read = 1  # a thread's registers run along one mode only, and the shared side keeps its width
     opcode: Literal["st.shared", "cp.async"] = "st.shared" if atom.through_registers else "cp.async"
     steps = make_layout(in_vectors(step_x, write), in_vectors(step_k, write), in_vectors(stage, write))
     return Copy(
@@ -223,9 +235,10 @@ def plan_copy(
         thread_k=thread_k,
         element_x=element_x,
         element_k=element_k,
-        vector_mode=shared_mode if write > 1 else global_mode,
         read_vector=read,
+        read_mode=global_mode,
         write_vector=write,
+        write_mode=shared_mode,
         write=Access(
             f"{'store' if atom.through_registers else 'copy'}_{operand}", opcode, write * itemsize, base, steps
         ),

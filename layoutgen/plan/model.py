@@ -113,8 +113,7 @@ class Fetch:
     participants: the first so many threads fetch. thread_x, thread_k: thread -> first coordinate in the tile.
     element_x, element_k: a thread's element (i, j) -> coordinate relative to its first; (i, j) also indexes its
     registers where the atom goes through registers.
-    vector_mode: the mode ("x" or "k") along which accesses wider than one element run.
-    read_vector: elements per global access.
+    read_vector: elements per global access. read_mode: the mode ("x" or "k") that they run along.
     """
 
     atom: CopyAtom
@@ -123,8 +122,8 @@ class Fetch:
     thread_k: Layout
     element_x: Layout
     element_k: Layout
-    vector_mode: Literal["x", "k"]
     read_vector: int
+    read_mode: Literal["x", "k"]
 
     @property
     def reads(self) -> int:
@@ -137,13 +136,15 @@ class Copy(Fetch):
     """A fetch that ends in shared memory, where every element of the tile lands once.
 
     threads, values: what the partition is made of: (x, k) -> thread, and the run of a thread's elements per mode.
-    write_vector: elements per shared access; for cp.async that of the global one.
+    write_vector: elements per shared access, along write_mode; for cp.async those of the global one. A thread whose
+    loads run along one mode and whose stores run along the other transposes a patch in its registers.
     write: the shared side; steps has modes (i, j, stage) in units of write_vector elements.
     """
 
     threads: Layout
     values: tuple[Layout, ...]
     write_vector: int
+    write_mode: Literal["x", "k"]
     write: Access
 
     @property
@@ -194,20 +195,24 @@ class CopyTile:
 
 @dataclass(frozen=True, slots=True)
 class LoadTile:
-    """Load the operand's next k-tile from global memory into registers; guards as for CopyTile.
+    """Load a part of the operand's next k-tile from global memory into registers; first, last, guards as for CopyTile.
 
     Those of an operand in shared memory stage it there; those of another are its fragments, slot k for each k.
     """
 
     operand: OperandName
     guards: frozenset[Guard]
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoreTile:
-    """Store the operand's staging registers into the write stage."""
+    """Store a part of the operand's staging registers into the write stage; its pieces are the shared accesses."""
 
     operand: OperandName
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +237,9 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Move a cursor on: the global k-tile to fetch next, or the stage that is read or written."""
+    """Move a cursor on: the k-tile of an operand to fetch next, or the stage that is read or written."""
 
-    cursor: Literal["fetch", "read", "write"]
+    cursor: Literal["fetch_a", "fetch_b", "read", "write"]
 
 
 @dataclass(frozen=True, slots=True)

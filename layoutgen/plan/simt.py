@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from layoutgen.errors import PlanError
+from layoutgen.errors import PlanError, counted
 from layoutgen.plan.copies import GlobalMode, plan_copy, plan_fetch
 from layoutgen.plan.epilogue import plan_epilogue
 from layoutgen.plan.model import (
@@ -103,6 +103,7 @@ def _plan(
     dtype = spec.operands.c.dtype
     epilogue = plan_epilogue(tile, threads, align, dtype)
     outer, serpentine = spec.tiling.order.removeprefix("serpentine_"), spec.tiling.order.startswith("serpentine_")
+    depth = max((each.fragment.depth for each in (a, b) if isinstance(each, SharedOperand)), default=1)
     variant = "any" if modes is None else f"a{modes[0]}_b{modes[1]}_{align}B"
     return Plan(
         name=spec.name,
@@ -123,12 +124,29 @@ def _plan(
             {"a": a.copy, "b": b.copy},
             spec.shared.stages,
             spec.tiling.block[2],
-            max(each.fragment.depth for each in (a, b) if isinstance(each, SharedOperand)) if spec.shared.stages else 1,
+            depth,
+            _spread(spec, depth),
         ),
         order=IssueOrder(outer, serpentine),  # type: ignore[arg-type]
         schedule=plan_schedule(spec),
         epilogue=epilogue,
     )
+
+
+def _spread(spec: Spec, depth: int) -> tuple[int, int]:
+    """copies.spread, where fragments of so many k are loaded together. Raises PlanError where a turn has not those k."""
+    first, last = spec.copies.spread
+    most = max(1, spec.tiling.block[2] - depth) if spec.shared.stages > 1 else 1
+    if last > most:
+        one = "with fewer than 2 stages, copies are not dealt out"
+        raise PlanError(
+            "copies are dealt out over k of a turn before its last fragments, which are the next tile's",
+            got=f"copies.spread: [{first}, {last}] of {spec.tiling.block[2]} k, {counted(spec.shared.stages, 'stage')}",
+            allowed=f"[0, 1] .. [{most - 1}, {most}]" if most > 1 else f"[0, 1]: {one}" if spec.shared.stages < 2 else "[0, 1]",
+            fix=f"write copies.spread: [{min(first, most - 1)}, {most}]" if most > 1 else "leave copies.spread out",
+            where=spec.where("copies.spread"),
+        )
+    return first, last
 
 
 def _requirement(operand: Operand) -> OperandRequirement:
