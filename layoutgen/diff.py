@@ -147,6 +147,8 @@ def _plan_changes(a: Plan, b: Plan) -> Iterator[Change]:
         level = next((name for prefix, name in LEVELS if change.what.startswith(prefix)), names[-1])
         changes.append(replace(change, what=_label(change.what, a), level=level))
     yield from sorted(changes, key=lambda change: names.index(change.level))
+    slots = [{"register slots": str(plan.program.slots)} for plan in (a, b)]
+    yield from (replace(change, level="program") for change in _changes(*slots))
     for part in ("prologue", "steady"):
         yield from _step_changes(part, getattr(a.program, part), getattr(b.program, part))
 
@@ -217,8 +219,9 @@ _OPERAND = {
     "fragment.load.steps": "(load,k,stage) -> access",
     "fragment.load.bytes": "bytes a load",
     "fragment.vector": "words a load",
-    "fragment.vectors": "loads for each k",
-    "fragment.slots": "register slots",
+    "fragment.vectors": "loads, for as many k as one brings",
+    "fragment.mode": "a load runs along",
+    "tile": "(X,k) of a k-tile",
 }
 
 
