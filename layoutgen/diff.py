@@ -1,6 +1,6 @@
 """What differs between two tilings: the keys of their specs, the layouts of their primary plans by level, their facts.
 
-Facts are compared as the plain data that a report gives, whatever is in it.
+Facts are compared as the plain data that a report gives, whatever is in it; but for none of what the other lacks.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Difference:
 def diff(a: Side, b: Side) -> Difference:
     """Two sides -> what differs between them."""
     spec = tuple(_spec_changes(a.spec, b.spec))
-    facts = tuple(_changes(_flat(a.facts), _flat(b.facts)))
+    facts = tuple(each for each in _changes(_flat(a.facts), _flat(b.facts)) if {each.a, each.b} != {None, "0"})
     plans_a, plans_b = ({plan.variant: _nameless(plan) for plan in side.plans} for side in (a, b))
     variants = tuple(v for v in plans_a if v in plans_b and plans_a[v] != plans_b[v])
     composes = (bool(a.plans), bool(b.plans))
@@ -210,11 +210,14 @@ _OPERAND = {
     "copy.thread_k": "thread -> k",
     "copy.element_x": "i -> X",
     "copy.element_k": "j -> k",
+    "copy.write.name": "access",
     "copy.write.base": "thread -> word",
     "copy.write.steps": "(i,j,stage) -> access",
     "copy.write.bytes": "bytes an access",
     "copy.write.opcode": "instruction",
     "copy.atom": "atom",
+    "fragment.load.name": "access",
+    "fragment.load.opcode": "instruction",
     "fragment.load.base": "thread -> word",
     "fragment.load.steps": "(load,k,stage) -> access",
     "fragment.load.bytes": "bytes a load",

@@ -130,8 +130,8 @@ def _budgets(found: Facts) -> tuple[Budget, ...]:
             each.minimum if found.built is None else found.built,
             each.cap,
             "a thread",
-            f"at least: {each.accumulators} accumulators, {each.fragments} in fragments, {each.staging} staged; "
-            f"at most {each.cap}"
+            f"at least: {counted(each.accumulators, 'accumulator')}, {each.fragments} in fragments, "
+            f"{each.staging} staged; at most {each.cap}"
             if found.built is None
             else "as built",
         ),
