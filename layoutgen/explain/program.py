@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from layoutgen.explain.model import Entry, Section, Text
-from layoutgen.explain.words import plural
+from layoutgen.explain.words import plural, runs
 from layoutgen.plan.model import (
     Advance,
     Barrier,
@@ -40,7 +40,8 @@ def program_section(plan: Plan) -> Section:
         if last + 1 == len(turns) or said[last + 1] != said[first]:
             entries.append(Text(f"{_when([k for k, _ in turns[first : last + 1]])}: {said[first]}."))
             first = last + 1
-    entries += map(Text, _dealt(plan, turns))
+    if _dealt(plan):
+        entries.append(Text(_copies(plan, turns, ahead)))
     entries.append(Text(_multiply(plan)))
     entries.append(Text(_raster(plan)))
     slots = program.slots
@@ -65,21 +66,22 @@ def _multiply(plan: Plan) -> str:
     return f"Multiply, each k: {m} x {n} = {m * n} FFMA for {loads:g} {space} load{'s' * (loads != 1)}; {order}."
 
 
-def _dealt(plan: Plan, turns: Sequence[tuple[int | None, Sequence[Step]]]) -> Iterator[str]:
-    """How the pieces of copies are dealt out over a turn, where they are."""
-    for operand in plan.shared_operands:
-        found = [
-            (k, step.last - step.first)
-            for k, turn in turns
-            for step in turn
-            if isinstance(step, CopyTile) and step.operand == operand.name
-        ]
-        if len(found) > 1:
-            counts = ", ".join(str(count) for _, count in found)
-            yield (
-                f"{operand.name.upper()}'s {sum(count for _, count in found)} cp.async a thread are dealt out, "
-                f"{counts} at k = {found[0][0]} .. {found[-1][0]}."
-            )
+def _dealt(plan: Plan) -> bool:
+    """Whether copies are dealt out over a turn."""
+    copies = [step for step in plan.program.steady if isinstance(step, CopyTile)]
+    return any(step.last - step.first < plan.operand(step.operand).copy.reads for step in copies)
+
+
+def _copies(plan: Plan, turns: Sequence[tuple[int | None, Sequence[Step]]], ahead: int) -> str:
+    """How copies are dealt out over a turn."""
+    told = []
+    for operand in plan.operands:
+        copies = [(k, s) for k, turn in turns for s in turn if isinstance(s, CopyTile) and s.operand == operand.name]
+        if copies:
+            counts = ", ".join(str(step.last - step.first) for _, step in copies)
+            ks = runs([k for k, _ in copies if k is not None])
+            told.append(f"{operand.name.upper()}'s {operand.copy.reads} cp.async a thread, {counts} at k {ks}")
+    return f"Between, copies of k-tile + {ahead} to the write stage: {'; '.join(told)}."
 
 
 def _raster(plan: Plan) -> str:
@@ -143,14 +145,18 @@ def _steady(plan: Plan, turn: Sequence[Step], k: int | None, ahead: int, held: d
     """
     words = []
     into = "the write stage" if plan.stages > 1 else "shared memory"
-    for kind, steps in groupby(turn, type):
+    silent = [Advance("fetch"), Advance("write")]
+    said = [step for step in turn if step not in silent and not (isinstance(step, CopyTile) and _dealt(plan))]
+    for kind, steps in groupby(said, type):
         if kind is Mma:
             words += _fragments("multiply", [held.get(step.slot) for step in steps if isinstance(step, Mma)], k)
             continue
         for step in steps:
             if isinstance(step, CopyTile):
-                part = "" if step.last - step.first == plan.operand(step.operand).copy.reads else "some of "
-                words.append(f"cp.async {part}{step.operand.upper()} of k-tile + {ahead} to {into}")
+                whole = step.last - step.first == plan.operand(step.operand).copy.reads
+                words.append(
+                    f"cp.async {step.operand.upper()} of k-tile + {ahead} to {into}" if whole else "some copies"
+                )
             elif isinstance(step, LoadTile):
                 words.append(f"load {step.operand.upper()} of k-tile + {ahead} from global")
             elif isinstance(step, StoreTile):
@@ -159,7 +165,7 @@ def _steady(plan: Plan, turn: Sequence[Step], k: int | None, ahead: int, held: d
                 held.update(_loaded(step))
                 words += _fragments("load", list(_loaded(step).values()), k)
             elif isinstance(step, Advance):
-                words += ["next stage"] * (step.cursor == "read")
+                words.append("next stage")
             else:
                 words.append(_common(step))
     return words

@@ -16,11 +16,11 @@ from layoutgen.algebra import Layout, evaluate
 from layoutgen.algebra.explain import EXPLAINED
 from layoutgen.check import check
 from layoutgen.errors import PlanError, RequestError, SpecError
-from layoutgen.explain import Explanation, Source, Step, explain
+from layoutgen.explain import Explanation, SharedSource, Source, Step, explain
 from layoutgen.facts import NOBODY, cover_copy
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan, plan
-from layoutgen.plan.model import LoadFragment, Mma, Operand, Program
+from layoutgen.plan.model import Barrier, CopyTile, LoadFragment, Mma, Program, SharedOperand
 from layoutgen.spec import Spec, load
 from tests.check.mutate import mutate
 from tests.plan.drafts import Draft, draft, drafts
@@ -32,7 +32,13 @@ OPERAND = {
     "shared.layout", "copy.thread_x", "copy.thread_k", "copy.element_x", "copy.element_k", "copy.write.base",
     "copy.write.steps", "fragment.load.base", "fragment.load.steps",
 }  # fmt: skip
-CARRIED = TILE | {f"{name}.{each}" for name in "ab" for each in OPERAND}
+OWN = {"copy.thread_x", "copy.thread_k", "copy.element_x", "copy.element_k"}  # of an operand that is not shared
+
+
+def carried(each: Plan) -> set[str]:
+    """Paths of the layouts that a kernel carries."""
+    operand = OPERAND if each.shared_operands else OWN
+    return TILE | {f"{name}.{path}" for name in "ab" for path in operand}
 
 
 def at(plan: Plan, path: str) -> Any:
@@ -48,7 +54,7 @@ def prove_calls(told: Explanation, each: Plan) -> None:
         assert evaluate(step.call or str(step.result)) == step.result, step
         if step.of is not None:
             assert step.result == at(each, step.of), step
-    assert {step.of for step in told.steps} - {None} == CARRIED
+    assert {step.of for step in told.steps} - {None} == carried(each)
 
 
 @pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.name)
@@ -65,7 +71,7 @@ def random_plans(seeds: range) -> Iterator[tuple[Draft, Spec, tuple[Plan, ...]]]
             plans = plan(text.spec())
         except PlanError:
             continue
-        if all(cover_copy(o.copy, (o.shared.layout[0].size, o.shared.layout[1].size)).ok for o in plans[0].operands):
+        if all(cover_copy(o.copy, o.tile).ok for o in plans[0].shared_operands):
             yield text, text.spec(), plans
 
 
@@ -127,23 +133,23 @@ def test_the_owner_is_the_one_value_of_one_thread_there(spec: Spec) -> None:
         assert owners == [(found["thread"], found["value"])]
 
 
-def source_of(found: dict[str, Any], name: str) -> Source:
-    return Source(**found[name])
-
-
-def prove_source(each: Plan, operand: Operand, found: dict[str, Any], word: Any) -> None:
+def prove_source(each: Plan, operand: SharedOperand, found: dict[str, Any], word: Any) -> None:
     """The thread's load and the copier's store are at the element's word, by the addresses that the kernel computes."""
-    source = source_of(found, operand.name)
+    source = SharedSource(**found[operand.name])
     x, thread, load = source.x, found["thread"], operand.fragment.load
+    # Of a load along k, its place is that of k; of another, that of x, and it brings one k.
+    along_k = operand.fragment.mode == "k"
+    assert source.depth == (operand.fragment.vector if along_k else 1)
     start = {"a": 0, "b": each.a.shared.bytes // 4}[operand.name]
     for stage in range(each.stages):
         for k in range(each.tile.block[2]):
             assert source.word[stage][k] == word[x, k, stage]
             assert source.bank[stage][k] == (start + word[x, k, stage]) % 32
-            address = load.base(thread) + operand.fragment.vector * load.steps(source.load, k, stage)
-            assert address + source.position == word[x, k, stage]
+            step = load.steps(source.load, k // source.depth, stage)
+            address = load.base(thread) + operand.fragment.vector * step
+            assert address + source.position + k % source.depth == word[x, k, stage]
     assert source.loaded[source.position] == x
-    assert source.register == source.load * operand.fragment.vector + source.position
+    assert source.register == source.load * (1 if along_k else operand.fragment.vector) + source.position
     copy, block_k = operand.copy, each.tile.block[2]
     for k in range(block_k):
         t, (i, j) = source.copier[k], source.element[k]
@@ -170,36 +176,98 @@ def copier_of(copy: Any, thread: int, place: tuple[int, int]) -> bool:
 
 
 def test_operands_come_from_where_the_kernel_puts_them() -> None:
-    choose, widths = Random(3), set()
+    choose, widths, depths = Random(3), set(), set()
     for text, spec, plans in random_plans(range(200, 260)):
         each = choose.choice(plans)
-        if not all(cover_copy(o.copy, (o.shared.layout[0].size, text.block[2])).ok for o in each.operands):
+        if not all(cover_copy(o.copy, o.tile).ok for o in each.shared_operands):
             continue
         coordinate = (choose.randrange(text.block[0]), choose.randrange(text.block[1]))
         found = explain(spec, plans, variant=each.variant, coordinate=coordinate).followed["coordinate"]
-        for operand in each.operands:
+        for operand in each.shared_operands:
             prove_source(each, operand, found, words(text, operand.name))
             widths.add((operand.copy.vector_mode, operand.copy.read_vector, operand.copy.write_vector))
+            depths.add(operand.fragment.depth)
     assert len({mode for mode, *_ in widths}) == 2 and len(widths) > 5
+    assert len(depths) > 1
+
+
+# ---- one stage, and none ----
+
+ONE = Draft(stages=1, copy_a="{atom: ldg.sts}", copy_b="{atom: ldg.sts}")
+NONE = Draft(stages=0, copy_a="{atom: ldg}", copy_b="{atom: ldg}")
+DEEP = "(64,8):(8,1)"  # a shared tile along whose k fragments are read four at a time
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_of_one_stage_operands_come_from_where_the_kernel_puts_them(deep: bool) -> None:
+    text = replace(ONE, shared_a=DEEP) if deep else ONE
+    (plans, spec) = (plan(text.spec()), text.spec())
+    for each in plans:
+        found = explain(spec, plans, variant=each.variant, coordinate=(38, 51)).followed["coordinate"]
+        for operand in each.shared_operands:
+            prove_source(each, operand, found, words(text, operand.name))
+    depths = [operand.fragment.depth for operand in plans[0].shared_operands]
+    assert depths == ([4, 1] if deep else [1, 1])
+
+
+@pytest.mark.parametrize("contiguous", [("k", "n"), ("m", "k")])
+def test_without_stages_a_thread_loads_what_it_multiplies(contiguous: tuple[str, str]) -> None:
+    text = replace(NONE, contiguous=contiguous)
+    spec, owner = text.spec(), owned(text)
+    plans = plan(spec)
+    wide = set()
+    for each in plans:
+        told = explain(spec, plans, variant=each.variant, coordinate=(38, 51), thread=45)
+        found, thread = told.followed["coordinate"], told.followed["thread"]
+        page = " ".join(str(told).split())
+        for name, xs, value in (("a", owner.m, found["value"][0]), ("b", owner.n, found["value"][1])):
+            operand, source = each.operand(name), Source(**found[name])  # type: ignore[arg-type]
+            assert xs[found["thread"], value] == source.x == (38 if name == "a" else 51)
+            assert source.register == value and set(source.copier) == {found["thread"]}
+            assert source.element == tuple((value, k) for k in range(8))
+            vector = operand.copy.read_vector
+            wide.add(vector)
+            for k, access in enumerate(source.read):
+                assert (source.x, k) in access and len(access) == vector
+                # What one access loads are neighbours in memory, from a multiple of its width on, and all the thread's.
+                along = [at_k if operand.copy.vector_mode == "k" else at_x for at_x, at_k in access]
+                assert along == list(range(along[0], along[0] + vector)) and along[0] % vector == 0
+                assert {at_x for at_x, _ in access} <= set(xs[found["thread"]].tolist())
+            others = (owned_by(text, name) == source.x).any(axis=1).sum() - 1
+            assert f"as {others} other threads do" in page
+            moved = [tuple(place) for access in thread[name]["fetches"] for place in access["elements"]]
+            assert sorted(moved) == sorted((x, k) for x in xs[45].tolist() for k in range(8))
+            assert len(thread[name]["fetches"]) == operand.copy.reads
+        assert "ld.shared" not in page and "bank" not in page and "no shared memory" in page
+        prove_calls(told, each)
+    assert wide == {1, 4}
+
+
+def owned_by(text: Draft, name: str) -> Any:
+    """x[thread, value] of an operand."""
+    return owned(text).m if name == "a" else owned(text).n
 
 
 def test_a_thread_is_followed_through_its_loads_and_copies() -> None:
-    choose, idle = Random(4), 0
+    choose, idle, depths = Random(4), 0, set()
     for text, spec, plans in random_plans(range(300, 330)):
         each, owner = plans[0], owned(text)
         thread = choose.randrange(each.threads.threads)
         data = explain(spec, plans, thread=thread).followed["thread"]
         assert (data["thread"], data["warp"], data["lane"]) == (thread, thread // 32, thread % 32)
         assert (data["m"], data["n"]) == (owner.m[thread].tolist(), owner.n[thread].tolist())
-        for operand, xs in zip(each.operands, (data["m"], data["n"]), strict=True):
+        for operand, xs in zip(each.shared_operands, (data["m"], data["n"]), strict=True):
+            depth = operand.fragment.depth
+            depths.add(depth)
             word, told = words(text, operand.name), data[operand.name]
             start = {"a": 0, "b": each.a.shared.bytes // 4}[operand.name]
             assert [x for each_load in told["loads"] for x in each_load["x"]] == xs
             for v, one in enumerate(told["loads"]):
                 base = operand.fragment.load.base(thread)
                 for stage in range(each.stages):
-                    steps = [operand.fragment.load.steps(v, k, stage) for k in range(text.block[2])]
-                    assert one["word"][stage] == [base + operand.fragment.vector * step for step in steps]
+                    steps = [operand.fragment.load.steps(v, k // depth, stage) for k in range(text.block[2])]
+                    at_words = [base + operand.fragment.vector * step + k % depth for k, step in enumerate(steps)]
+                    assert one["word"][stage] == at_words
                     assert one["bank"][stage] == [(start + at_word) % 32 for at_word in one["word"][stage]]
             copy = operand.copy
             if thread >= copy.participants:
@@ -216,7 +284,7 @@ def test_a_thread_is_followed_through_its_loads_and_copies() -> None:
                     x, k = access["elements"][0]
                     assert access["word"][stage] == word[x, k, stage]
                     assert access["bank"][stage] == (start + access["word"][stage]) % 32
-    assert idle > 0
+    assert idle > 0 and len(depths) > 1
 
 
 # ---- the page ----
@@ -302,17 +370,69 @@ def program_lines(spec: Spec, program: Program | None = None) -> list[str]:
 
 def test_turns_that_do_the_same_are_told_once() -> None:
     lines = program_lines(Draft(block=(64, 64, 8), stages=3).spec())
-    assert [line.split(":")[0] for line in lines[1:4]] == ["k = 0", "k = 1 .. 6", "k = 7"]
+    assert [line.split(":")[0] for line in lines[1:4]] == ["k = 0 .. 5", "k = 6", "k = 7"]
     assert lines[0].count("commit the group") == 2 and "k-tile 1 into stage 1" in lines[0]
-    assert "k-tile + 2 to the write stage" in lines[1]
-    assert lines[2] == "k = 1 .. 6: load fragment k + 1; multiply fragment k."
+    assert lines[1] == "k = 0 .. 5: load fragment k + 1; multiply fragment k."
+    assert lines[2] == "k = 6: load fragment k + 1; commit the group; multiply fragment k."
     assert "wait until at most 1 group" in lines[3] and "barrier; next stage; load fragment 0" in lines[3]
+    assert lines[4].startswith("Between, copies of k-tile + 2 to the write stage: A's ")
+    at_once = program_lines(Draft(block=(64, 64, 3)).spec())
+    assert at_once[1].startswith("k = 0: cp.async A, B of k-tile + 1 to the write stage; ")
+    assert not any(line.startswith("Between") for line in at_once)
+
+
+@pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.name)
+def test_copies_that_are_dealt_out_are_told_piece_by_piece(spec: Spec) -> None:
+    """How many pieces of which operand are copied before which multiplication, counted from the program."""
+    each = plan(spec)[0]
+    dealt: dict[str, list[tuple[int, int]]] = {}
+    k = 0
+    for step in each.program.steady:
+        k += isinstance(step, Mma)
+        if isinstance(step, CopyTile):
+            dealt.setdefault(step.operand, []).append((k, step.last - step.first))
+    lines = program_lines(spec)
+    (told,) = [line for line in lines if line.startswith("Between")] or [""]
+    assert bool(told) == any(len(pieces) > 1 for pieces in dealt.values())
+    for name, pieces in dealt.items() if told else ():
+        ks, counts = [k for k, _ in pieces], [count for _, count in pieces]
+        assert ks == list(range(ks[0], ks[-1] + 1)) and sum(counts) == (each.a if name == "a" else each.b).copy.reads
+        said = f"{name.upper()}'s {sum(counts)} cp.async a thread, {', '.join(map(str, counts))} at k {ks[0]}..{ks[-1]}"
+        assert said in told
+        assert not any("cp.async" in line for line in lines if line.startswith("k = "))
+
+
+def test_the_program_of_one_stage() -> None:
+    lines = program_lines(ONE.spec())
+    assert lines[0] == "Before: load A, B of k-tile 0 from global; store A, B to shared memory; barrier."
+    assert lines[1] == "k = 0 .. 7: load fragment k; multiply fragment k."
+    assert lines[2] == ("Then: barrier; load A, B of k-tile + 1 from global; store A, B to shared memory; barrier.")
+    program = plan(ONE.spec())[0].program
+    first = next(i for i, step in enumerate(program.steady) if isinstance(step, Barrier))
+    without = Program(program.prologue, program.steady[:first] + program.steady[first + 1 :])
+    assert program_lines(ONE.spec(), without)[2].startswith("Then: load A, B")
+
+
+def test_fragments_that_are_loaded_together_are_told_together() -> None:
+    lines = program_lines(replace(ONE, shared_a=DEEP).spec())
+    assert lines[1] == "k = 0, 4: load fragments k .. k + 3; multiply fragments k .. k + 3."
+    assert "for 3 shared loads" in lines[3]  # four of A for four k, two of B for each
+    deep = program_lines(replace(ONE, shared_a=DEEP, stages=2).spec())
+    assert deep[0].endswith("load fragments 0 .. 3.")
+    assert "load fragments k + 4 .. k + 7" in deep[1] and "multiply fragments k .. k + 3" in deep[1]
+
+
+def test_the_program_without_stages() -> None:
+    lines = program_lines(NONE.spec())
+    assert lines[0] == "Before: load A, B of k-tile 0 from global."
+    assert lines[1:3] == ["k = 0 .. 7: multiply fragment k.", "Then: load A, B of k-tile + 1 from global."]
+    assert "for 3 global loads" in lines[3]  # of one k: four values of A, four k at a time, and eight of B by fours
 
 
 def test_one_slot_is_told_in_its_order() -> None:
     lines = program_lines(Draft(block=(64, 64, 3)).spec())
     assert lines[1].startswith("k = 0:") and lines[1].endswith("multiply fragment k.")
-    assert lines[2] == "k = 1 .. 2: load fragment k; multiply fragment k."
+    assert lines[2] == "k = 1, 2: load fragment k; multiply fragment k."
     assert lines[3].startswith("Then: ") and lines[3].endswith("load fragment 0.")
 
 
