@@ -246,6 +246,7 @@ def write_picture(file: Path, data: bytes) -> Path:
 __all__ = [
     "KINDS",
     "LEVELS",
+    "SHARED_LEVELS",
     "Aside",
     "Drawing",
     "Theme",
