@@ -9,18 +9,19 @@ from dataclasses import replace
 
 import pytest
 
-from layoutgen.draw import LEVELS, layout_drawing, level_drawing, read_layout, to_png, to_svg
+from layoutgen.draw import layout_drawing, level_drawing, read_layout, to_png, to_svg
 from layoutgen.draw.model import Box, Drawing, Key, Panel, beside, stacked
 from layoutgen.draw.palette import DARK, LIGHT
 from layoutgen.draw.png import COVERED
 from layoutgen.plan import Plan
+from tests.draw.conftest import levels_of
 from tests.draw.picture import SVG
 
 NASTY = 'a<b & "c" </svg><script>'
 
 
 def test_title_and_description_are_there_for_screen_readers(drawn: Plan) -> None:
-    for level in LEVELS:
+    for level in levels_of(drawn):
         drawing = level_drawing(drawn, level)
         root = ElementTree.fromstring(to_svg(drawing))
         assert root.get("role") == "img"
@@ -56,13 +57,13 @@ def test_auto_follows_the_reader_and_a_theme_does_not() -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere(drawn: Plan) -> None:
-    svg = to_svg(level_drawing(drawn, "smem_a"))
+    svg = to_svg(level_drawing(drawn, "copy_a"))
     assert re.findall(r"https?://[^\"]*", svg) == ["http://www.w3.org/2000/svg"]
     assert re.findall(r"url\(([^)]*)\)", svg) == ["#hatch"]
 
 
 def test_panels_do_not_overlap(drawn: Plan) -> None:
-    for level in LEVELS:
+    for level in levels_of(drawn):
         panels = level_drawing(drawn, level).panels
         for i, a in enumerate(panels):
             for b in panels[:i]:
@@ -109,7 +110,7 @@ def test_a_png_shows_its_theme_and_its_text() -> None:
 
 
 def test_our_font_covers_what_pictures_say(drawn: Plan) -> None:
-    for level in LEVELS:
+    for level in levels_of(drawn):
         assert COVERED >= set(to_svg(level_drawing(drawn, level)))
 
 
