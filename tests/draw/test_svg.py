@@ -79,6 +79,14 @@ def test_rows_and_columns_of_panels() -> None:
     assert [(p.x, p.y) for p in stacked([panel, panel], gap=5)] == [(0, 22), (0, 69)]
 
 
+def test_a_title_that_is_longer_than_its_panel_has_room() -> None:
+    """Letters of 12.5 pixels, which are at most 0.65 of that wide on average."""
+    title = "accumulators of thread 1023"
+    last = Panel("p", title, 1, 1, (31.0, 22.0)).at(900, 40)
+    root = ElementTree.fromstring(to_svg(Drawing("x", "y", (last,))))
+    assert float(root.attrib["width"]) >= 900 + 0.6 * 12.5 * len(title)
+
+
 def test_labels_that_do_not_fit_are_left_out() -> None:
     wide = Box(0, 0, 1, 1, "t0", "12345678")
     drawing = Drawing("x", "y", (Panel("p", "", 1, 1, (20.0, 20.0), (wide,)),))

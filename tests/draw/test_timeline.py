@@ -130,3 +130,13 @@ def test_registers_are_the_rows_where_there_are_no_stages() -> None:
     assert first.stages == (Stage("ready", 0), Stage("ready", 0)) and first.reads == (0, 1)
     assert first.text == "multiply slot 0: tile 0, k = 0"
     assert not any("meet" in moment.text or "stage" in moment.text for moment in moments)
+
+
+def test_a_barrier_tells_what_it_brings_and_no_more() -> None:
+    moments = timeline(plans_of("three_stages")[0])
+    told = [moment.text for moment in moments if moment.text.startswith("all threads")]
+    assert told[:3] == [
+        "all threads meet: stage 0 may be read",
+        "all threads meet: stage 1 may be read, nobody still reads stage 0",
+        "all threads meet: stage 2 may be read, nobody still reads stage 1",
+    ]
