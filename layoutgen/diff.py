@@ -1,6 +1,6 @@
 """What differs between two tilings: the keys of their specs, the layouts of their primary plans by level, their facts.
 
-Facts are compared as the plain data that a report gives, whatever is in it.
+Facts are compared as the plain data that a report gives, whatever is in it; but for none of what the other lacks.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Difference:
 def diff(a: Side, b: Side) -> Difference:
     """Two sides -> what differs between them."""
     spec = tuple(_spec_changes(a.spec, b.spec))
-    facts = tuple(_changes(_flat(a.facts), _flat(b.facts)))
+    facts = tuple(each for each in _changes(_flat(a.facts), _flat(b.facts)) if {each.a, each.b} != {None, "0"})
     plans_a, plans_b = ({plan.variant: _nameless(plan) for plan in side.plans} for side in (a, b))
     variants = tuple(v for v in plans_a if v in plans_b and plans_a[v] != plans_b[v])
     composes = (bool(a.plans), bool(b.plans))
@@ -147,6 +147,8 @@ def _plan_changes(a: Plan, b: Plan) -> Iterator[Change]:
         level = next((name for prefix, name in LEVELS if change.what.startswith(prefix)), names[-1])
         changes.append(replace(change, what=_label(change.what, a), level=level))
     yield from sorted(changes, key=lambda change: names.index(change.level))
+    slots = [{"register slots": str(plan.program.slots)} for plan in (a, b)]
+    yield from (replace(change, level="program") for change in _changes(*slots))
     for part in ("prologue", "steady"):
         yield from _step_changes(part, getattr(a.program, part), getattr(b.program, part))
 
@@ -208,17 +210,21 @@ _OPERAND = {
     "copy.thread_k": "thread -> k",
     "copy.element_x": "i -> X",
     "copy.element_k": "j -> k",
+    "copy.write.name": "access",
     "copy.write.base": "thread -> word",
     "copy.write.steps": "(i,j,stage) -> access",
     "copy.write.bytes": "bytes an access",
     "copy.write.opcode": "instruction",
     "copy.atom": "atom",
+    "fragment.load.name": "access",
+    "fragment.load.opcode": "instruction",
     "fragment.load.base": "thread -> word",
     "fragment.load.steps": "(load,k,stage) -> access",
     "fragment.load.bytes": "bytes a load",
     "fragment.vector": "words a load",
-    "fragment.vectors": "loads for each k",
-    "fragment.slots": "register slots",
+    "fragment.vectors": "loads, for as many k as one brings",
+    "fragment.mode": "a load runs along",
+    "tile": "(X,k) of a k-tile",
 }
 
 

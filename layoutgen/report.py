@@ -156,7 +156,11 @@ def _side(source: str | Path | Spec, device: Device | None) -> Side:
     spec = read_spec(source)
     report = check_spec(spec, device=device)
     known = report.to_json()
-    known["findings"] = {each.rule: f"{each.severity}: {each.got}" for each in report.findings}
+    of_rule: dict[str, list[str]] = {}
+    for each in report.findings:
+        of_rule.setdefault(each.rule, []).append(f"{each.severity}: {each.got}")
+    # Of one rule in an order that does not depend on the places of keys in the file.
+    known["findings"] = {rule: "; ".join(sorted(said)) for rule, said in of_rule.items()}
     return Side(spec, report.plans, known)
 
 

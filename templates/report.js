@@ -24,17 +24,22 @@
   }
 
   // ---- What one element needs ------------------------------------------------------------------------------------
-  // The words of the one vector load that brings operand(x, k), and where each came from.
-  function load(operand, first, values, index) {
-    const piece = Math.floor(index / operand.vector) * operand.vector;
-    return Array.from({ length: operand.vector }, (_, v) => {
-      const x = first + values[piece + v];
-      const word = operand.word_x[x] + operand.word_k[state.k];
-      const { thread, i, j } = operand.copier[x * blockK + state.k];
-      const along = operand.contiguous === operand.x ? x : state.k;
-      const across = operand.contiguous === operand.x ? `k ${state.k}` : `${operand.x} ${x}`;
+  // The elements of the one load that brings operand(x, k) to the thread, and where each came from.
+  function load(operand, first, values, index, thread) {
+    const { shared, copy, vector } = operand;
+    const alongK = operand.along === "k";
+    const at = alongK ? state.k : index;
+    const piece = Math.floor(at / vector) * vector;
+    return Array.from({ length: vector }, (_, v) => {
+      const x = first + values[alongK ? index : piece + v];
+      const k = alongK ? piece + v : state.k;
+      const [along, across] = operand.contiguous === operand.x ? [x, `k ${k}`] : [k, `${operand.x} ${x}`];
       const sector = operand.contiguous ? `${Math.floor(along * operand.itemsize / data.sectorBytes)} of ${across}` : "its own";
-      return { x, word, bank: (operand.first_word + word) % data.banks, sector, thread, pass: operand.copy.pass[i][j], self: piece + v === index };
+      const found = { x, k, sector, self: piece + v === at };
+      if (!shared) return { ...found, pass: copy.pass[alongK ? index : piece + v][k], thread };
+      const word = shared.word_x[x] + shared.word_k[k];
+      const by = operand.copier[x * blockK + k];
+      return { ...found, word, bank: (shared.first_word + word) % data.banks, thread: by.thread, pass: copy.pass[by.i][by.j] };
     });
   }
 
@@ -97,16 +102,22 @@
     }));
   }
 
-  // warp: the one that loads, in its load number `load` of this k.
-  function table(operand, words, warp, load) {
+  // What one load brings; value: the thread's, in the operand's own mode.
+  function table(operand, words, warp, value) {
+    const { shared, vector } = operand;
     const node = element("table");
-    const bytes = operand.vector * operand.itemsize;
-    const warps = c.thread_m.length / data.warpSize;
-    const [takes, free] = operand.wavefronts[(state.k * operand.vectors + load) * warps + warp];
-    const conflict = takes > free ? `, ${free} without conflicts` : "";
-    node.append(element("caption", `${operand.name} at k = ${state.k}: one ${bytes}-byte load, ${takes} wavefront${takes === 1 ? "" : "s"}${conflict}`));
+    const ks = words[0].k === words[words.length - 1].k ? `${state.k}` : `${words[0].k} to ${words[words.length - 1].k}`;
+    let what = `${operand.name} at k = ${ks}: one ${vector * operand.itemsize}-byte load`;
+    if (shared) {
+      const warps = c.thread_m.length / data.warpSize;
+      const number = operand.along === "k" ? value : Math.floor(value / vector);
+      const [takes, free] = shared.wavefronts[(Math.floor(state.k / shared.depth) * shared.vectors + number) * warps + warp];
+      what += `, ${takes} wavefront${takes === 1 ? "" : "s"}${takes > free ? `, ${free} without conflicts` : ""}`;
+    } else what += " from global memory";
+    node.append(element("caption", what));
     const head = element("tr");
-    for (const name of [`(${operand.x}, k)`, "word", "bank", "sector", "copied by"]) {
+    const passes = operand.copy.pass.flat().some((p) => p > 0);
+    for (const name of [`(${operand.x}, k)`, ...(shared ? ["word", "bank", "sector", "copied by"] : ["sector", "loaded by"])]) {
       const cell = element("th", name);
       cell.scope = "col";
       head.append(cell);
@@ -114,12 +125,16 @@
     node.append(head);
     for (const word of words) {
       const row = element("tr", undefined, word.self ? "this" : "");
-      const passes = operand.copy.pass.flat().some((p) => p > 0) ? `, pass ${word.pass}` : "";
-      for (const text of [`(${word.x}, ${state.k})`, word.word, word.bank, word.sector, `thread ${word.thread}${passes}`]) {
+      const by = `thread ${word.thread}${passes ? `, pass ${word.pass}` : ""}`;
+      for (const text of [`(${word.x}, ${word.k})`, ...(shared ? [word.word, word.bank] : []), word.sector, by]) {
         row.append(element("td", String(text)));
       }
       node.append(row);
     }
+    return shared ? [node, bankRow(words)] : [node];
+  }
+
+  function bankRow(words) {
     const strip = element("div", undefined, "bankrow");
     strip.setAttribute("role", "img");
     strip.setAttribute("aria-label", `Banks ${words.map((w) => w.bank).join(", ")} of ${data.banks}`);
@@ -129,7 +144,17 @@
       cell.title = `bank ${bank}`;
       strip.append(cell);
     }
-    return [node, strip];
+    return strip;
+  }
+
+  // Where words and sectors count from, or why there are no words.
+  function origins(a, b) {
+    const sectors = `Sectors of ${data.sectorBytes} bytes count from the tile's edge.`;
+    if (!a.shared) return `No shared memory, so there are no words and banks to show: the thread loads all this for itself. ${sectors}`;
+    const [, nextA] = a.shared.word_stage;
+    const [, nextB] = b.shared.word_stage;
+    const stages = nextA === undefined ? "Words count in the operand's only stage." : `Words in the first stage; each next one lies ${nextA} (A) and ${nextB} (B) on.`;
+    return `${stages} ${sectors}`;
   }
 
   function showBlock() {
@@ -154,9 +179,9 @@
     facts($("owner"), [["warp", warp], ["lane", lane], ["thread", thread], ["accumulator", register]]);
     const [a, b] = data.operands;
     $("reads").replaceChildren(
-      ...table(a, load(a, c.thread_m[thread], c.value_m, i), warp, Math.floor(i / a.vector)),
-      ...table(b, load(b, c.thread_n[thread], c.value_n, j), warp, Math.floor(j / b.vector)),
-      element("p", `Words in the first stage; each next one lies ${a.word_stage[1] ?? 0} (A) and ${b.word_stage[1] ?? 0} (B) on. Sectors of ${data.sectorBytes} bytes count from the tile's edge.`, "quiet"),
+      ...table(a, load(a, c.thread_m[thread], c.value_m, i, thread), warp, i),
+      ...table(b, load(b, c.thread_n[thread], c.value_n, j, thread), warp, j),
+      element("p", origins(a, b), "quiet"),
     );
     showMarks(thread);
   }
@@ -231,10 +256,10 @@
     const part = element("b", moment.part);
     $("moment").replaceChildren(part, ` step ${state.moment + 1} of ${data.moments.length}: ${moment.text}`);
     $("stages").replaceChildren(...moment.stages.map((stage, index) => {
-      const looks = [moment.writes === index ? "writes" : "", moment.reads === index ? "reads" : ""].filter(Boolean);
+      const looks = ["writes", "reads"].filter((does) => moment[does].includes(index));
       const box = element("div", undefined, looks.join(" "));
       const does = looks.length ? (looks[0] === "writes" ? "written now" : "read now") : "";
-      box.append(element("small", `stage ${index}${does ? `: ${does}` : ""}`));
+      box.append(element("small", `${data.stages[index]}${does ? `: ${does}` : ""}`));
       box.append(element("strong", stage.tile === null ? "empty" : `tile ${stage.tile} ${stage.state}`));
       return box;
     }));

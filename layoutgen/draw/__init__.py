@@ -38,13 +38,14 @@ _LEVELS: Mapping[str, Callable[[Plan, int, Shape | None], Drawing]] = {
     "warp": lambda plan, thread, shape: warp_level(plan),
     "lane": lambda plan, thread, shape: lane_level(plan),
     "value": lambda plan, thread, shape: value_level(plan, thread),
-    "smem_a": lambda plan, thread, shape: smem_level(plan, plan.a),
-    "smem_b": lambda plan, thread, shape: smem_level(plan, plan.b),
+    "smem_a": lambda plan, thread, shape: smem_level(plan, plan.in_shared("a")),
+    "smem_b": lambda plan, thread, shape: smem_level(plan, plan.in_shared("b")),
     "copy_a": lambda plan, thread, shape: copy_level(plan, plan.a),
     "copy_b": lambda plan, thread, shape: copy_level(plan, plan.b),
     "banks": lambda plan, thread, shape: banks_level(plan),
 }
 LEVELS = tuple(_LEVELS)
+SHARED_LEVELS = ("smem_a", "smem_b", "banks")  # what has no subject where nothing is in shared memory
 THEMES = ("auto", "light", "dark")
 KINDS = (".svg", ".png", ".html")
 
@@ -54,12 +55,12 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
 
     Args:
         level: one of LEVELS: block (the grid over C), warp, lane, value (of one thread), smem_a and smem_b (what each
-            word holds), copy_a and copy_b (who copies what), banks (that accesses hit).
+            word holds), copy_a and copy_b (who copies, or loads, what), banks (that accesses hit).
         thread: whose values `value` shows.
         shape: the problem's (M, N, K) for `block`; by default 8 x 8 tiles.
 
     Raises:
-        DrawError: no such level, or an extent below 1.
+        DrawError: no such level, one of shared memory where there is none, or an extent below 1.
         RequestError: no such thread.
     """
     if level not in _LEVELS:
@@ -68,6 +69,13 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
             got=level,
             allowed=", ".join(LEVELS),
             fix=meant(level, LEVELS) or "--level value, or leave level out",
+        )
+    if level in SHARED_LEVELS and not plan.shared_operands:
+        raise DrawError(
+            "a picture of shared memory is of a spec that has stages in it",
+            got=f"{level} of {plan.name}, whose threads load what they multiply (shared.stages: 0)",
+            allowed=", ".join(each for each in LEVELS if each not in SHARED_LEVELS),
+            fix=f"--level {'copy_b' if level == 'smem_b' else 'copy_a'}, which shows what a warp loads",
         )
     return _LEVELS[level](plan, thread, shape)
 
@@ -238,6 +246,7 @@ def write_picture(file: Path, data: bytes) -> Path:
 __all__ = [
     "KINDS",
     "LEVELS",
+    "SHARED_LEVELS",
     "Aside",
     "Drawing",
     "Theme",

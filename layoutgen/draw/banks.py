@@ -31,11 +31,11 @@ def banks_level(plan: Plan) -> Drawing:
     each_takes = {name: each.wavefronts / each.requests for name, each in told.items() if each.opcode == "cp.async"}
     for reads in (True, False):
         panels: list[Panel] = []
-        for operand in plan.operands:
+        for operand in plan.shared_operands:
             every = (fragment_executions if reads else write_executions)(plan, operand)
             shown = max(every, key=lambda each: (each.wavefronts, -each.conflict_free))  # the first of those
             worst.append((shown, sum(each.wavefronts == shown.wavefronts for each in every), len(every)))
-            panels += _panels(shown, first_word(plan, operand), each_takes.get(shown.name))
+            panels += _panels(shown, operand.fragment.depth, first_word(plan, operand), each_takes.get(shown.name))
         groups.append(panels)
     every_phase = [phase for shown, *_ in worst for phase in shown.phases]
     least = any(shown.opcode == "cp.async" for shown, *_ in worst)
@@ -81,8 +81,12 @@ def _spread(panels: list[Panel]) -> tuple[Panel, ...]:
     )
 
 
-def _panels(shown: Execution, first: int, estimate: float | None) -> list[Panel]:
-    """The lanes over the banks, and the wavefronts of each phase; estimate: of a cp.async, as the facts have it."""
+def _panels(shown: Execution, depth: int, first: int, estimate: float | None) -> list[Panel]:
+    """The lanes over the banks, and the wavefronts of each phase.
+
+    depth: how many k a fragment's load brings. first: the operand's first word. estimate: of a cp.async, as the facts
+    have it.
+    """
     boxes = [Box(0, 0, WARP_SIZE, BANKS, "panel")]
     total = []
     for index, phase in enumerate(shown.phases):
@@ -99,7 +103,7 @@ def _panels(shown: Execution, first: int, estimate: float | None) -> list[Panel]
     edges = tuple(phase.lanes[0] for phase in shown.phases[1:])
     lanes = Panel(
         f"banks_{shown.name}",
-        _title(shown, estimate),
+        _title(shown, depth, estimate),
         WARP_SIZE,
         BANKS,
         UNIT,
@@ -127,10 +131,10 @@ def _words(shown: Execution, lane: int) -> range:
     return range(begin, begin + max(1, shown.bytes // BANK_BYTES)) if address is not None else range(0)
 
 
-def _title(shown: Execution, estimate: float | None) -> str:
+def _title(shown: Execution, depth: int, estimate: float | None) -> str:
     """Which execution, and what it takes."""
     which = f"warp {shown.warp}, instruction {shown.instruction}"
-    which += "" if shown.k is None else f" of k = {shown.k}"
+    which += "" if shown.k is None else f" of k = {shown.k}" + f" .. {shown.k + depth - 1}" * (depth > 1)
     least = "" if estimate is None else "at least "
     plural = "" if shown.wavefronts == 1 else "s"
     free = "no conflict" if shown.wavefronts == shown.conflict_free else f"{shown.conflict_free} without conflicts"

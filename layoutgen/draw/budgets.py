@@ -130,8 +130,8 @@ def _budgets(found: Facts) -> tuple[Budget, ...]:
             each.minimum if found.built is None else found.built,
             each.cap,
             "a thread",
-            f"at least: {each.accumulators} accumulators, {each.fragments} in fragments, {each.staging} staged; "
-            f"at most {each.cap}"
+            f"at least: {counted(each.accumulators, 'accumulator')}, {each.fragments} in fragments, "
+            f"{each.staging} staged; at most {each.cap}"
             if found.built is None
             else "as built",
         ),
@@ -140,7 +140,9 @@ def _budgets(found: Facts) -> tuple[Budget, ...]:
             found.shared.bytes,
             device.shared_per_block,
             "bytes a block",
-            f"{found.shared.stages} stages of A and B, {found.shared.padding:,} bytes of padding",
+            f"{counted(found.shared.stages, 'stage')} of A and B, {found.shared.padding:,} bytes of padding"
+            if found.shared.stages
+            else "none: threads load what they multiply from global memory",
         ),
         Budget("threads", found.threads, device.max_threads_per_block, "a block"),
         Budget(

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, rows
-from layoutgen.draw.palette import TONES, tone
+from layoutgen.draw.palette import TONES, alike, tone
 from layoutgen.facts import BANKS, c_owners, shared_words
-from layoutgen.plan.model import Operand, Plan
+from layoutgen.plan.model import OperandName, Plan, SharedOperand
 from layoutgen.plan.tile import WARP_SIZE
 
-LONGEST, BIGGEST = 520.0, 5.0  # pixels of the longest side of a block tile, and of an element
+LONGEST, BIGGEST = 520.0, 16.0  # pixels of the longest side of a block tile, and of an element
 CELL = (16.0, 6.5)  # of a word
 MOST_ROWS = 96  # of words that a picture of shared memory shows
 NOTHING = -1  # what a word holds that is padding
@@ -35,18 +35,13 @@ def difference_drawing(a: Plan, b: Plan) -> Drawing:
     told = [f"C: {_count(changed)} elements have another owner."]
     side = min(BIGGEST, LONGEST / max(max(plan.tile.block[:2]) for plan in plans))
     groups = [beside([_owners(*each, side) for each in zip(names, owners, changed, strict=True)], 36)]
-    for pair in ((a.a, b.a), (a.b, b.b)):
-        held = [_held(operand) for operand in pair]
-        differs = _changed(*held)
-        letter = pair[0].name.upper()
-        if any(each.any() for each in differs):
-            told.append(f"{letter} in shared memory: {_count(differs)} words of a stage hold something else.")
-            groups.append(beside([_shared(*each) for each in zip(names, pair, held, differs, strict=True)], 36))
-        else:
-            told.append(f"{letter} lies alike in shared memory.")
+    for letter in ("a", "b"):
+        words, panels = _of_operand(plans, names, letter)
+        told.append(words)
+        groups += [panels] if panels else []
     shared = len(groups) > 1
-    warps = min(TONES, max(plan.tile.warps.size for plan in plans))
-    deepest = max(plan.tile.block[2] for plan in plans) if shared else 0
+    warps = max(plan.tile.warps.size for plan in plans)
+    deepest = max(plan.tile.block[2] for plan in plans if plan.shared_operands) if shared else 0
     notes = ["Numbers in C are lanes."] if any(_has_numbers(each) for each in owners) else []
     notes += ["In shared memory 32 words make a row."] if shared else []
     return Drawing(
@@ -55,17 +50,30 @@ def difference_drawing(a: Plan, b: Plan) -> Drawing:
         rows(groups, gap=20),
         (
             Key("pad", "differs"),
-            *(Key(tone(each), f"warp {each}") for each in range(warps)),
-            *(Key(tone(each), _ks(each, deepest)) for each in range(min(TONES, deepest))),
+            *(Key(tone(each), f"warp {alike(each, warps)}") for each in range(min(TONES, warps))),
+            *(Key(tone(each), f"k = {alike(each, deepest)}") for each in range(min(TONES, deepest))),
             *([Key("panel", "holds nothing")] if shared else []),
         ),
     )
 
 
-def _ks(first: int, deepest: int) -> str:
-    """The k of one colour: k = 1, 9, .."""
-    ks = range(first, deepest, TONES)
-    return "k = " + ", ".join(map(str, ks[:2])) + (", .." if len(ks) > 2 else "")
+def _of_operand(plans: tuple[Plan, Plan], names: tuple[str, str], name: OperandName) -> tuple[str, tuple[Panel, ...]]:
+    """What to say of an operand in shared memory, and what to show: nothing where it lies alike, or nowhere."""
+    upper = name.upper()
+    both = [(label, plan.in_shared(name)) for label, plan in zip(names, plans, strict=True) if plan.shared_operands]
+    if len(both) < 2:
+        where = f"only in {both[0][0]}" if both else "in neither"
+        shown = [_shared(label, operand, _held(operand), None) for label, operand in both]
+        return f"{upper} is in shared memory {where}.", beside(shown) if shown else ()
+    held = [_held(operand) for _, operand in both]
+    differs = _changed(*held)
+    if not any(each.any() for each in differs):
+        return f"{upper} lies alike in shared memory.", ()
+    pieces = zip(both, held, differs, strict=True)
+    return (
+        f"{upper} in shared memory: {_count(differs)} words of a stage hold something else.",
+        beside([_shared(label, operand, words, changed) for (label, operand), words, changed in pieces], 36),
+    )
 
 
 def _has_numbers(thread: Offsets) -> bool:
@@ -122,7 +130,7 @@ def _owners(name: str, thread: Offsets, changed: Changed, side: float) -> Panel:
     )
 
 
-def _held(operand: Operand) -> Offsets:
+def _held(operand: SharedOperand) -> Offsets:
     """What each word of a stage holds, x + FAR k or NOTHING; shape (rows, 32)."""
     words = shared_words(operand.shared)
     held = np.full(-(-operand.shared.stage_elements // BANKS) * BANKS, NOTHING, dtype=np.int64)
@@ -131,8 +139,8 @@ def _held(operand: Operand) -> Offsets:
     return held.reshape(-1, BANKS)
 
 
-def _shared(name: str, operand: Operand, held: Offsets, changed: Changed) -> Panel:
-    """A stage of an operand's shared memory, coloured by k."""
+def _shared(name: str, operand: SharedOperand, held: Offsets, changed: Changed | None) -> Panel:
+    """A stage of an operand's shared memory, coloured by k; changed: None where there is no other to compare it to."""
     k = np.where(held == NOTHING, NOTHING, held // FAR)[:MOST_ROWS]
     boxes = [Box(r.row, r.column, r.rows, r.columns, "panel" if r.value < 0 else tone(r.value)) for r in merge(k)]
     shown = len(k)
@@ -143,6 +151,6 @@ def _shared(name: str, operand: Operand, held: Offsets, changed: Changed) -> Pan
         shown,
         BANKS,
         CELL,
-        (*boxes, *_hatching(changed[:MOST_ROWS])),
+        (*boxes, *([] if changed is None else _hatching(changed[:MOST_ROWS]))),
         left=tuple(Tick(row, str(row * BANKS)) for row in range(0, shown, 4)),
     )

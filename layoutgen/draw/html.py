@@ -20,15 +20,14 @@ from layoutgen.draw.model import MOST_BOXES, Box, Panel, Tick
 from layoutgen.draw.palette import DARK, LIGHT, Palette, rules, tone, variables
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.draw.svg import panel_svg
-from layoutgen.draw.timeline import Moment, timeline
+from layoutgen.draw.timeline import Moment, stage_names, timeline
 from layoutgen.facts import BANKS, SECTOR_BYTES, c_owners, first_word, fragment_executions
-from layoutgen.plan.model import Operand, Plan
+from layoutgen.plan.model import Operand, Plan, SharedOperand
 from layoutgen.plan.schedule import work
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 GAP = 12.0  # pixels between C and the strips of A and B
-LEAST_SIDE = 640.0  # units of the map for the longer side of C
 MOST_WAVES = 15  # full ones that the bar of waves shows
 TILES = 8  # block tiles along each mode of the C that the page shows
 
@@ -57,17 +56,11 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         dark=variables(DARK),
         looks=rules(_VARIABLES),
         map=map_svgs(plan),
-        states=STATES,
-        lanes=timeline_svg(moments, plan.stages),
+        states=SHARED_STATES if plan.shared_operands else REGISTER_STATES,
+        lanes=timeline_svg(moments, stage_names(plan)),
         data=page_data(plan, moments, thread),
         keyboard=KEYBOARD,
     )
-
-
-def _side(plan: Plan) -> float:
-    """Units of the map for one element: lines and letters are of one size, so a small tile's elements are larger."""
-    block_m, block_n, _ = plan.tile.block
-    return max(unit(block_m, block_n), LEAST_SIDE / max(block_m, block_n))
 
 
 KEYBOARD = (
@@ -100,7 +93,7 @@ def waves(launch: Launch) -> list[float | None]:
 def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str, Any]:
     """What the script knows. Offsets of layouts: c.thread_m[t] + c.value_m[i] is a row of C, and so on."""
     block_m, block_n, block_k = plan.tile.block
-    side = _side(plan)
+    side = unit(block_m, block_n)
     blocks = work(plan.schedule, plan.tile, TILES * block_m, TILES * block_n, TILES * block_k)
     return {
         "block": list(plan.tile.block),
@@ -116,6 +109,7 @@ def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str,
             "value_n": _list(plan.tile.value_mode[1]),
         },
         "operands": [_operand(plan, each) for each in plan.operands],
+        "stages": list(stage_names(plan)),
         "blocks": [[each.m, each.n] for each in blocks],
         "moments": [
             {
@@ -131,31 +125,40 @@ def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str,
 
 
 def _operand(plan: Plan, operand: Operand) -> dict[str, Any]:
-    x, k, stage = operand.shared.layout
-    executions = fragment_executions(plan, operand)
-    copy = operand.copy
+    """vector, along: of the loads that bring what is multiplied, from shared memory or without it from global."""
+    fetch = operand.copy
     passes, _ = copy_passes(operand)
+    shared = operand if isinstance(operand, SharedOperand) else None
     return {
         "name": operand.name.upper(),
         "x": operand.x,
         "contiguous": operand.contiguous,
         "itemsize": ITEMSIZE[operand.dtype],
-        "vector": operand.fragment.vector,
+        "vector": shared.fragment.vector if shared else fetch.read_vector,
+        "along": shared.fragment.mode if shared else fetch.vector_mode,
+        "shared": _shared(plan, shared) if shared else None,
+        "copy": {
+            "atom": fetch.atom.name,
+            "thread_x": _list(fetch.thread_x),
+            "thread_k": _list(fetch.thread_k),
+            "element_x": _list(fetch.element_x),
+            "element_k": _list(fetch.element_k),
+            "pass": passes.tolist(),
+        },
+    }
+
+
+def _shared(plan: Plan, operand: SharedOperand) -> dict[str, Any]:
+    x, k, stage = operand.shared.layout
+    return {
         "vectors": operand.fragment.vectors,
+        "depth": operand.fragment.depth,
         "first_word": first_word(plan, operand),
-        # By k, then load, then warp: wavefronts, and what they were without conflicts.
-        "wavefronts": [[each.wavefronts, each.conflict_free] for each in executions],
+        # By k, or as many as a load brings, then load, then warp: wavefronts, and what they were without conflicts.
+        "wavefronts": [[each.wavefronts, each.conflict_free] for each in fragment_executions(plan, operand)],
         "word_x": _list(x),
         "word_k": _list(k),
         "word_stage": _list(stage),
-        "copy": {
-            "atom": copy.atom.name,
-            "thread_x": _list(copy.thread_x),
-            "thread_k": _list(copy.thread_k),
-            "element_x": _list(copy.element_x),
-            "element_k": _list(copy.element_k),
-            "pass": passes.tolist(),
-        },
     }
 
 
@@ -167,7 +170,7 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
     """C by block, warp and lane, and the strips of A and B: groups of SVG, each with its corner at (0, 0)."""
     owners = c_owners(plan.tile, plan.threads)
     block_m, block_n, block_k = plan.tile.block
-    side = _side(plan)
+    side = unit(block_m, block_n)
 
     def panel(name: str, rows: int, columns: int, boxes: list[Box], biggest: float = 20.0) -> Panel:
         return Panel(name, "", rows, columns, (side, side), tuple(boxes), biggest=biggest, flat=len(boxes) > MOST_BOXES)
@@ -194,19 +197,24 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
     }
 
 
-STEP, LANE = 7.0, 30.0  # pixels of one step and of one row of the timeline
+LANE, STEP, WIDEST, LONG = 30.0, 7.0, 24.0, 880.0  # pixels of a row of the timeline, of a step, and of all of them
+LETTER = 5.6  # pixels of a letter at a row's left
 _LOOKS = {"empty": "panel", "arriving": "t1", "landed": "t3", "ready": "t2"}
-STATES = (
+SHARED_STATES = (
     ("t1", "arriving: copies are in flight"),
     ("t3", "landed: each thread knows of its own copies"),
     ("t2", "ready: all threads have met, and may read"),
 )
+REGISTER_STATES = (
+    ("t1", "arriving: loads are in flight"),
+    ("t2", "ready: a multiply-add has waited for them"),
+)
 
 
-def timeline_svg(moments: tuple[Moment, ...], stages: int) -> dict[str, Any]:
+def timeline_svg(moments: tuple[Moment, ...], names: tuple[str, ...]) -> dict[str, Any]:
     """Stages over steps: a row for each stage, the step along the columns, equal neighbours merged."""
     boxes = []
-    for row in range(stages):
+    for row in range(len(names)):
         begin = 0
         for column, moment in enumerate(moments):
             following = moments[column + 1].stages[row] if column + 1 < len(moments) else None
@@ -217,21 +225,24 @@ def timeline_svg(moments: tuple[Moment, ...], stages: int) -> dict[str, Any]:
                 begin = column + 1
     parts = [moment.part for moment in moments]
     starts = [column for column, part in enumerate(parts) if column == 0 or parts[column - 1] != part]
+    step = max(STEP, min(WIDEST, LONG / len(moments)))
     panel = Panel(
         "timeline",
         "",
-        stages,
+        len(names),
         len(moments),
-        (STEP, LANE),
+        (step, LANE),
         tuple(boxes),
-        top=tuple(Tick(column + 5, parts[column]) for column in starts),
-        left=tuple(Tick(row, f"stage {row}") for row in range(stages)),
+        top=tuple(Tick(column + 30 / step, parts[column]) for column in starts),
+        left=tuple(Tick(row, name) for row, name in enumerate(names)),
         heavy_columns=tuple(starts[1:]),
     )
+    left = 12 + LETTER * max(map(len, names))
     return {
         "svg": panel_svg(panel),
-        "width": panel.width + 70,
+        "left": left,
+        "width": left + panel.width + 10,
         "height": panel.height + 24,
         "reach": panel.height,
-        "step": STEP,
+        "step": step,
     }

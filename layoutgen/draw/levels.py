@@ -7,7 +7,7 @@ import numpy as np
 from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge, spans
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside
-from layoutgen.draw.palette import TONES, tone
+from layoutgen.draw.palette import TONES, alike, tone
 from layoutgen.errors import DrawError, RequestError
 from layoutgen.facts import c_owners
 from layoutgen.plan.model import Plan
@@ -16,13 +16,15 @@ from layoutgen.plan.tile import WARP_SIZE
 
 MOST_TILES = 32  # drawn along each mode of C
 MOST_BLOCKS = 1 << 20
-LONGEST = 1024  # pixels of the longer side of a block tile, unless elements get too large
-BIGGEST_ELEMENT = 5.0
+LEAST, LONGEST = 640, 1024  # pixels of the longer side of a block tile: lines and letters are of one size
+BIGGEST_ELEMENT = 5.0  # of a tile that is not small
+NARROW = 44.0  # pixels of a piece that has room for a number only
 
 
 def unit(rows: int, columns: int) -> float:
-    """Pixels of one element of a block tile."""
-    return min(BIGGEST_ELEMENT, LONGEST / max(rows, columns))
+    """Pixels of one element of a block tile: a small tile's elements are larger."""
+    longer = max(rows, columns)
+    return max(min(BIGGEST_ELEMENT, LONGEST / longer), LEAST / longer)
 
 
 def require_thread(plan: Plan, thread: int) -> None:
@@ -121,16 +123,20 @@ def _tile_panel(plan: Plan, id: str, boxes: list[Box], outlines: tuple[Box, ...]
 
 def warp_level(plan: Plan) -> Drawing:
     """Which warp owns each (m, n) of the block tile."""
-    boxes = [
-        Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}", f"{r.rows} × {r.columns}")
-        for r in merge(c_owners(plan.tile, plan.threads).warp)
-    ]
     warps = plan.tile.warps
-    keys = tuple(Key(tone(w), f"warp {w}") for w in range(min(warps.size, TONES)))
+    pieces = merge(c_owners(plan.tile, plan.threads).warp)
+    narrow = min(r.columns for r in pieces) * unit(*plan.tile.block[:2]) < NARROW
+    boxes = [
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value), str(r.value))
+        if narrow
+        else Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}", f"{r.rows} × {r.columns}")
+        for r in pieces
+    ]
+    keys = tuple(Key(tone(w), f"warp {alike(w, warps.size)}") for w in range(min(warps.size, TONES)))
     return Drawing(
         f"{plan.name}: which warp owns what of the block tile",
-        f"{warps.size} warps of {WARP_SIZE} threads, placed by (warp_m, warp_n) → warp = {warps}. m runs down, n "
-        "right.",
+        f"{warps.size} warps of {WARP_SIZE} threads, placed by (warp_m, warp_n) → warp = {warps}. "
+        f"{'Numbers are warps. ' if narrow else ''}m runs down, n right.",
         beside([_tile_panel(plan, "warp", boxes)]),
         keys,
     )
@@ -175,6 +181,7 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     require_thread(plan, thread)
     owners = c_owners(plan.tile, plan.threads)
     block_m, block_n, block_k = plan.tile.block
+    warps = plan.tile.warps.size
     warp, lane = divmod(thread, WARP_SIZE)
     boxes = []
     for r in merge(owners.thread):
@@ -210,7 +217,7 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
         placed,
         (
             Key("mark", f"thread {thread}"),
-            *(Key(tone(w), f"warp {w}") for w in range(min(plan.tile.warps.size, TONES))),
+            *(Key(tone(w), f"warp {alike(w, warps)}") for w in range(min(warps, TONES))),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Plan -> a Drawing of an operand's k-tile: in shared memory, and as it is copied."""
+"""Plan -> a Drawing of an operand's k-tile: in shared memory, and as it is copied or loaded."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ import numpy as np
 from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, stacked
-from layoutgen.draw.palette import TONES, tone
-from layoutgen.facts import BANK_BYTES, BANKS, copy_owners, first_word, shared_words
-from layoutgen.plan.model import Operand, Plan
+from layoutgen.draw.palette import TONES, alike, tone
+from layoutgen.facts import BANK_BYTES, BANKS, access_facts, copy_owners, first_word, shared_words
+from layoutgen.plan.model import Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.tile import WARP_SIZE
 
 MOST_WORDS = 1 << 12  # of a stage whose cells tell their element; of larger ones colours tell k
 MOST_REGIONS = 16  # of a panel's passes that get an outline; of finer ones the lines would hide the cells
 FOLD = 32  # elements of x in one panel of a copy
+OTHERS = -1  # in place of a piece: what only other warps load
 
 
-def tile_extents(plan: Plan, operand: Operand) -> tuple[int, int]:
-    """(BLK_X, BLK_K) of the operand's k-tile."""
-    block_m, block_n, block_k = plan.tile.block
-    return (block_m if operand.x == "m" else block_n, block_k)
-
-
-def smem_level(plan: Plan, operand: Operand) -> Drawing:
+def smem_level(plan: Plan, operand: SharedOperand) -> Drawing:
     """One stage of an operand's shared memory, a row of banks at a time: which (x, k) each word holds."""
     words = shared_words(operand.shared)
     extent, block_k = words.shape
@@ -66,50 +62,118 @@ def smem_level(plan: Plan, operand: Operand) -> Drawing:
     return Drawing(
         f"{plan.name}: {name}'s {extent} × {block_k} tile in shared memory",
         f"Each cell is a word of {BANK_BYTES} bytes with the {held} that it holds; at the left the first word of "
-        f"each row, above it the bank. (x, k, stage) → word = {operand.shared.layout}. One stage of {plan.stages}: "
-        f"{stage} words"
+        f"each row, above it the bank. (x, k, stage) → word = {operand.shared.layout}. "
+        f"{'The only stage' if plan.stages == 1 else f'One stage of {plan.stages}'}: {stage} words"
         + (f", {padding} of them padding." if padding else ", no padding.")
         + (f" {name} begins at word {first} of the block's shared memory, in bank {before}." if first else ""),
         beside([panel]),
         (
-            *(
-                Key(tone(k), f"k = {k}" + (f", {k + TONES}" if k + TONES < block_k else ""))
-                for k in range(min(TONES, block_k))
-            ),
+            *(Key(tone(k), f"k = {alike(k, block_k)}") for k in range(min(TONES, block_k))),
             *([Key("pad", "padding: holds nothing")] if padding else []),
         ),
     )
 
 
 def copy_level(plan: Plan, operand: Operand) -> Drawing:
-    """Which thread copies which (x, k) of the k-tile in which pass. A pass is one access to shared memory a thread."""
+    """Which thread fetches which (x, k) of the k-tile in which pass: of a block's, or of warp 0's where each thread
+    fetches for itself."""
+    return _block_copies(plan, operand) if isinstance(operand, SharedOperand) else _warp_loads(plan, operand)
+
+
+def _block_copies(plan: Plan, operand: SharedOperand) -> Drawing:
+    """A pass is one access to shared memory a thread."""
     copy = operand.copy
-    extent, block_k = tile_extents(plan, operand)
-    owners = copy_owners(copy, (extent, block_k))
+    owners = copy_owners(copy, operand.tile)
     number, passes = copy_passes(operand)
     at = number[owners.element_x, owners.element_k]
     piece = owners.thread * passes + at
+    flat = len(merge(piece)) > MOST_BOXES
+    regions = merge(at)
+    labels = {int(each): (str(each // passes), f"p{each % passes}") for each in np.unique(piece)}
+    panels = _panels(operand, piece, labels, passes, flat=flat, outlined=len(regions) <= MOST_REGIONS)
+    itemsize = ITEMSIZE[operand.dtype]
+    numbers = "Too fine for the numbers of threads; colours tell" if flat else "Numbers are threads, p is"
+    return Drawing(
+        f"{plan.name}: which thread copies which element of {operand.name.upper()}",
+        f"{numbers} the pass in which they copy: {_passes(passes)} of {copy.participants} threads. A "
+        f"thread reads {copy.read_vector * itemsize} bytes of global memory at a time and writes "
+        f"{copy.write_vector * itemsize} to shared memory ({copy.atom.name}, variant {plan.variant}). "
+        f"{_directions(operand)}",
+        panels,
+        _pass_keys(passes),
+    )
+
+
+def _warp_loads(plan: Plan, operand: Operand) -> Drawing:
+    """A pass is one load from global memory a thread. Lanes with the same x load alike, every k of them."""
+    fetch = operand.copy
+    number, passes = copy_passes(operand)
+    loaders: dict[int, list[int]] = {}
+    piece = np.full(operand.tile, OTHERS, dtype=np.int64)
+    for lane in range(WARP_SIZE):
+        for value, x in enumerate((fetch.thread_x(lane) + fetch.element_x.offsets()).tolist()):
+            alike = loaders.setdefault(x, [])
+            alike.append(lane)
+            piece[x] = alike[0] * passes + number[value]
+    labels = {
+        int(each): (_lanes(lanes), f"p{each % passes}") for x, lanes in loaders.items() for each in np.unique(piece[x])
+    }
+    flat = len(merge(piece)) > MOST_BOXES
+    numbers = "Too fine for the numbers of lanes; colours tell" if flat else "Numbers are lanes, p is"
+    wide = fetch.read_vector * ITEMSIZE[operand.dtype]
+    return Drawing(
+        f"{plan.name}: what the lanes of warp 0 load of {operand.name.upper()}",
+        f"{numbers} the pass in which they load: {_passes(passes)} of {wide} bytes a lane, from global memory to the "
+        f"registers of the thread that multiplies ({fetch.atom.name}, variant {plan.variant}). "
+        f"{_sectors(plan, operand)}{_directions(operand)}",
+        _panels(operand, piece, labels, passes, flat=flat, outlined=False),
+        (*_pass_keys(passes), *([Key("panel", "other warps load it")] if (piece == OTHERS).any() else [])),
+    )
+
+
+def _lanes(lanes: list[int]) -> str:
+    """Lanes in the room of a cell."""
+    if len(lanes) == WARP_SIZE:
+        return "all"
+    first, last = lanes[0], lanes[-1]
+    if lanes == list(range(first, last + 1)):
+        return str(first) if first == last else f"{first}..{last}"
+    return f"{first},{lanes[1]}.."
+
+
+def _sectors(plan: Plan, operand: Operand) -> str:
+    """What a pass costs, where the strides are known."""
+    if operand.contiguous is None:
+        return ""
+    (cost,) = (each for each in access_facts(plan) if each.name == f"load_{operand.name}")
+    moved, least = cost.sectors / cost.requests, cost.ideal_sectors / cost.requests
+    told = f"{moved:.3g} sector{'s' * (moved != 1)} of 32 bytes"
+    fewer = f", of which what it asks for would fill {least:.3g}" if moved > least else ""
+    return f"A pass of a warp moves {told}{fewer}: {operand.contiguous} is contiguous. "
+
+
+def _panels(
+    operand: Operand, piece: Offsets, labels: dict[int, tuple[str, str]], passes: int, *, flat: bool, outlined: bool
+) -> tuple[Panel, ...]:
+    """An operand's k-tile, folded after so many x; A is drawn as m x k, B as k x n.
+
+    piece: (x, k) -> what is moved at once, pass + passes * who, or OTHERS. labels: piece -> who, and the pass.
+    """
+    extent, block_k = operand.tile
     mode = operand.x
     across = mode == "n"  # B is k x n: its n runs right
-    flat = len(merge(piece)) > MOST_BOXES
+
     panels = []
     for first in range(0, extent, FOLD):
         part = piece[first : first + FOLD]
         grid = part.T if across else part
         boxes = tuple(
-            Box(
-                r.row,
-                r.column,
-                r.rows,
-                r.columns,
-                tone(r.value % passes),
-                str(r.value // passes),
-                f"p{r.value % passes}",
-            )
+            Box(r.row, r.column, r.rows, r.columns, "panel")
+            if r.value == OTHERS
+            else Box(r.row, r.column, r.rows, r.columns, tone(r.value % passes), *labels[r.value])
             for r in merge(grid)
         )
-        regions = merge(grid % passes)
-        outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in regions)
+        regions = merge(grid % passes) if outlined else []
         xs = tuple(Tick(i, str(first + i)) for i in range(min(FOLD, extent - first)))
         ks = tuple(Tick(k, str(k)) for k in range(block_k))
         panels.append(
@@ -123,32 +187,30 @@ def copy_level(plan: Plan, operand: Operand) -> Drawing:
                 top=xs if across else ks,
                 left=ks if across else xs,
                 flat=flat,
-                outlines=outlines if len(regions) <= MOST_REGIONS else (),
+                outlines=tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in regions),
             )
         )
-    itemsize = ITEMSIZE[operand.dtype]
-    name = operand.name.upper()
-    numbers = "Too fine for the numbers of threads; colours tell" if flat else "Numbers are threads, p is"
-    times = "pass" if passes == 1 else "passes"
-    return Drawing(
-        f"{plan.name}: which thread copies which element of {name}",
-        f"{numbers} the pass in which they copy: {passes} {times} of {copy.participants} threads. A "
-        f"thread reads {copy.read_vector * itemsize} bytes of global memory at a time and writes "
-        f"{copy.write_vector * itemsize} to shared memory ({copy.atom.name}, variant {plan.variant}). {mode} runs "
-        + ("right, k down." if across else "down, k right."),
-        stacked(panels) if across else beside(panels, gap=16),
-        tuple(
-            Key(tone(p), f"pass {p}" + (f", {p + TONES}" if p + TONES < passes else ""))
-            for p in range(min(TONES, passes))
-        ),
-    )
+    return stacked(panels) if across else beside(panels, gap=16)
+
+
+def _directions(operand: Operand) -> str:
+    return f"{operand.x} runs " + ("right, k down." if operand.x == "n" else "down, k right.")
+
+
+def _passes(count: int) -> str:
+    return f"{count} pass{'es' * (count != 1)}"
+
+
+def _pass_keys(passes: int) -> tuple[Key, ...]:
+    return tuple(Key(tone(p), f"pass {alike(p, passes)}") for p in range(min(TONES, passes)))
 
 
 def copy_passes(operand: Operand) -> tuple[Offsets, int]:
-    """A thread's element (i, j) -> the pass that moves it to shared memory, and how many passes there are."""
-    copy = operand.copy
-    i, j = np.indices((copy.element_x.size, copy.element_k.size))
-    vector = copy.write_vector
-    vector_x, vector_k = (vector, 1) if copy.vector_mode == "x" else (1, vector)
-    across = copy.element_x.size // vector_x
-    return i // vector_x + across * (j // vector_k), across * (copy.element_k.size // vector_k)
+    """A thread's element (i, j) -> the pass that moves it, to shared memory where it goes there; and how many there
+    are."""
+    fetch = operand.copy
+    i, j = np.indices((fetch.element_x.size, fetch.element_k.size))
+    vector = operand.copy.write_vector if isinstance(operand, SharedOperand) else fetch.read_vector
+    vector_x, vector_k = (vector, 1) if fetch.vector_mode == "x" else (1, vector)
+    across = fetch.element_x.size // vector_x
+    return i // vector_x + across * (j // vector_k), across * (fetch.element_k.size // vector_k)

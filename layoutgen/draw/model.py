@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 TITLE, TICK, TICK_WIDTH = 22.0, 15.0, 46.0  # pixels that a panel's title, ticks above and ticks at its left take
+LETTER = 7.8  # pixels of a title's letter
 
 
 MOST_BOXES = 2100  # of a drawing that outlines and labels each; a file of so many stays under 300 KB
@@ -106,8 +107,9 @@ class Drawing:
 
     @property
     def extent(self) -> tuple[float, float]:
-        """(width, height) in pixels that the panels take, from (0, 0)."""
-        return max(p.x + p.width for p in self.panels), max(p.y + p.height for p in self.panels)
+        """(width, height) in pixels that the panels and their titles take, from (0, 0)."""
+        across = max(p.x + max(p.width, LETTER * len(p.title)) for p in self.panels)
+        return across, max(p.y + p.height for p in self.panels)
 
 
 def beside(panels: Iterable[Panel], gap: float = 28.0) -> tuple[Panel, ...]:

@@ -66,6 +66,16 @@ def tone(index: int) -> str:
     return f"t{index % TONES}"
 
 
+def alike(index: int, count: int) -> str:
+    """Which of `count` have the tone of the index-th, at most two of them by number.
+
+    >>> alike(1, 8), alike(1, 10), alike(1, 32)
+    ('1', '1, 9', '1, 9, ..')
+    """
+    every = range(index, count, TONES)
+    return ", ".join(map(str, every[:2])) + (", .." if len(every) > 2 else "")
+
+
 def rules(palette: Palette) -> str:
     """CSS of every look: t0 .. t7, panel, pad, mark; and of text and lines."""
     p = palette

@@ -9,6 +9,7 @@ from layoutgen.draw.budgets import Roofline
 
 WIDTH, HEIGHT = 340.0, 216.0
 LEFT, RIGHT, TOP, BOTTOM = 30.0, 12.0, 22.0, 34.0
+CEILING, FOOT = 68.0, 32.0  # the width of the ceiling's name, the height of a point's
 
 
 def roofline_svg(roofline: Roofline) -> str:
@@ -45,24 +46,28 @@ def roofline_svg(roofline: Roofline) -> str:
     parts.append(f'<path class="strong" d="{roof}"/>')
     parts.append(f'<text class="soft" x="6" y="{TOP - 9:g}">TFLOP/s</text>')
     parts.append(f'<text class="soft" x="{WIDTH - RIGHT:g}" y="{HEIGHT - 5:g}" text-anchor="end">FLOP per byte</text>')
-    # Both named at the left of their lines, where the slope leaves room.
+    # Both named at the left of their lines, where the slope leaves room; a low ceiling has none there.
     parts.append(f'<text x="{x(ridge) - 5:.1f}" y="{y(peak) - 3:.1f}" text-anchor="end">peak {peak:.3g}</text>')
+    feet = HEIGHT - BOTTOM
     if roofline.ceiling is not None:
-        meets = 1e3 * roofline.ceiling / roofline.bandwidth
+        meets, level = max(LEFT, x(1e3 * roofline.ceiling / roofline.bandwidth)), y(roofline.ceiling)
         aside = 13 * (x(10.0) - x(1.0)) / (y(1.0) - y(10.0))  # how far the slope runs left while it falls by the label
-        parts.append(f'<path class="ceiling" d="M{x(meets):.1f} {y(roofline.ceiling):.1f}H{WIDTH - RIGHT:g}"/>')
-        at_x, at_y = x(meets) - aside - 4, y(roofline.ceiling) + 10
+        parts.append(f'<path class="ceiling" d="M{meets:.1f} {level:.1f}H{WIDTH - RIGHT:g}"/>')
+        at_x, below = (meets - aside - 4, 10) if meets - aside > LEFT + CEILING else (WIDTH - RIGHT, 12)
         parts.append(
-            f'<text x="{at_x:.1f}" y="{at_y:.1f}" text-anchor="end" font-weight="bold">'
+            f'<text x="{at_x:.1f}" y="{level + below:.1f}" text-anchor="end" font-weight="bold">'
             f"ceiling {roofline.ceiling:.3g}</text>"
         )
+        if level > feet - FOOT * len(roofline.points):
+            feet = level - 1
     for index, point in enumerate(roofline.points):
         at_x, at_y = x(point.intensity), y(point.tflops)
         parts.append(f'<path class="guide" d="M{at_x:.1f} {at_y:.1f}V{HEIGHT - BOTTOM:g}"/>')
         parts.append(f'<circle class="mark" cx="{at_x:.1f}" cy="{at_y:.1f}" r="4.5"/>')
-        # At the guide line's foot, where the roof is not, on the side that has more room; above those before.
+        # At the guide line's foot, where the roof is not, or above a ceiling that runs there, on the side that has more
+        # room; above those before.
         place = (at_x + 6, "start") if at_x < (LEFT + WIDTH) / 2 else (at_x - 6, "end")
-        foot = HEIGHT - BOTTOM - 32 * index
+        foot = feet - FOOT * index
         for text, weight, above in ((point.name, "bold", 20), (f"{point.intensity:.4g} FLOP/byte", "normal", 7)):
             parts.append(
                 f'<text x="{place[0]:.1f}" y="{foot - above:.1f}" text-anchor="{place[1]}" font-weight="{weight}">'

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from layoutgen.errors import RequestError
-from layoutgen.explain.follow import Element, Source, element, element_section, thread_section
+from layoutgen.explain.follow import Element, SharedSource, Source, element, element_section
 from layoutgen.explain.model import Explanation, Rows, Section, Step, Text
 from layoutgen.explain.operands import operand_section
 from layoutgen.explain.program import program_section
+from layoutgen.explain.thread import thread_section
 from layoutgen.explain.tile import tile_section
 from layoutgen.plan.model import Plan
 from layoutgen.spec import Spec
@@ -72,4 +73,4 @@ def explain(
     return Explanation(spec.name, spec.about, plan.variant, names, legal, sections, tuple(findings), followed)
 
 
-__all__ = ["Element", "Explanation", "Rows", "Section", "Source", "Step", "Text", "explain"]
+__all__ = ["Element", "Explanation", "Rows", "Section", "SharedSource", "Source", "Step", "Text", "explain"]

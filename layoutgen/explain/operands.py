@@ -6,56 +6,85 @@ from layoutgen.algebra import Layout, named
 from layoutgen.explain.model import Entry, Section, Step, Text
 from layoutgen.explain.words import as_vectors, call, coalesced, is_identity, layout_at, plural
 from layoutgen.facts import first_word
-from layoutgen.plan.model import Copy, Operand, Plan
+from layoutgen.plan.model import Fragment, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 
 
 def operand_section(plan: Plan, operand: Operand) -> Section:
     """Where an operand's k-tile lies, who copies it, and how a thread reads its fragment."""
-    upper, fragment = operand.name.upper(), operand.fragment
-    x, block_k = operand.shared.layout[0].size, operand.shared.layout[1].size
-    values = fragment.vectors * fragment.vector
+    where = {None: "any strides", "k": "contiguous in k"}.get(operand.contiguous, f"contiguous in {operand.x}")
+    about, entries = _in_shared(plan, operand) if isinstance(operand, SharedOperand) else _in_registers(plan, operand)
+    return Section(f"{operand.name.upper()}({operand.x},k), {where}; {about}", tuple(entries))
+
+
+def _in_shared(plan: Plan, operand: SharedOperand) -> tuple[str, list[Entry]]:
+    """Title and entries of an operand in shared memory."""
+    fragment, (x, block_k) = operand.fragment, operand.tile
+    values = layout_at(plan, f"tile.value_mode.{'mn'.index(operand.x)}").size
+    several = f" of {fragment.depth} k each" if fragment.depth > 1 else ""
     entries: list[Entry] = [
         _shared(operand),
-        Text(f"Copy: {how_copied(operand)}."),
+        Text(f"Copy: {_how_copied(operand)}."),
         *_copy(operand),
         Text(
-            f"Fragment: for each k, a thread's {values} {operand.x} in {fragment.vectors} ld.shared of "
-            f"{fragment.load.bytes} bytes; {plural(fragment.slots, 'register slot')}."
+            f"Fragment: for {each_k(fragment)}, a thread's {values} {operand.x} in {fragment.vectors} ld.shared of "
+            f"{fragment.load.bytes} bytes{several}; {plural(plan.program.slots, 'register slot')}."
         ),
         *_fragment(plan, operand),
     ]
-    where = {None: "any strides", "k": "contiguous in k"}.get(operand.contiguous, f"contiguous in {operand.x}")
-    title = (
-        f"{upper}({operand.x},k), {where}; shared: {plural(plan.stages, 'stage')} of {x} x {block_k}, "
+    return (
+        f"shared: {plural(plan.stages, 'stage')} of {x} x {block_k}, "
         f"{operand.shared.bytes:,} bytes at word {first_word(plan, operand)}, {_padding(operand)}"
-    )
-    return Section(title, tuple(entries))
+    ), entries
 
 
-def how_copied(operand: Operand) -> str:
+def _in_registers(plan: Plan, operand: Operand) -> tuple[str, list[Entry]]:
+    """Title and entries of an operand that each thread loads for itself."""
+    fetch, name, x, (extent, block_k) = operand.copy, operand.name, operand.x, operand.tile
+    values = fetch.element_x.size
+    times = fetch.participants * values * block_k // (extent * block_k)
+    wide = fetch.read_vector * ITEMSIZE[operand.dtype]
+    entries: list[Entry] = [
+        Text(
+            f"Fetch: for each k-tile, a thread's {plural(values, x)} x {block_k} k (i,j) in {fetch.reads} ld.global of "
+            f"{wide} bytes; {plural(plan.program.slots, 'register slot')}, one for each k. "
+            f"Each element of the tile is loaded by {times} threads."
+        ),
+        Step(f"thread -> {x}", None, named(fetch.thread_x, "lane", "warp"), "as that of C", f"{name}.copy.thread_x"),
+        Step("thread -> k", None, fetch.thread_k, "all from k = 0 on", f"{name}.copy.thread_k"),
+        Step(f"i -> {x}", None, fetch.element_x, f"as value -> {x}", f"{name}.copy.element_x"),
+        Step("j -> k", None, fetch.element_k, "every k of the tile", f"{name}.copy.element_k"),
+    ]
+    return f"{extent} x {block_k} a k-tile; no shared memory: threads load what they multiply", entries
+
+
+def each_k(fragment: Fragment) -> str:
+    """How often a thread loads a fragment."""
+    return "each k" if fragment.depth == 1 else f"every {fragment.depth} k"
+
+
+def _how_copied(operand: SharedOperand) -> str:
     """The accesses of one k-tile, in words."""
     copy, itemsize = operand.copy, ITEMSIZE[operand.dtype]
     elements = copy.element_x.size * copy.element_k.size
     who = f"{copy.participants} threads x {plural(elements, 'element')} (i,j)"
-    reads, writes = elements // copy.read_vector, elements // copy.write_vector
     if copy.atom.through_registers:
-        read = f"{reads} ld.global of {copy.read_vector * itemsize} bytes"
-        return f"{who}: {read}, then {writes} st.shared of {copy.write.bytes} bytes"
-    return f"{who} by {writes} cp.async of {copy.write.bytes} bytes"
+        read = f"{copy.reads} ld.global of {copy.read_vector * itemsize} bytes"
+        return f"{who}: {read}, then {copy.writes} st.shared of {copy.write.bytes} bytes"
+    return f"{who} by {copy.writes} cp.async of {copy.write.bytes} bytes"
 
 
 def _unit(width: int) -> str:
     return "word" if width == 1 else f"{width} words"
 
 
-def _padding(operand: Operand) -> str:
+def _padding(operand: SharedOperand) -> str:
     x, k, _ = operand.shared.layout
     spare = operand.shared.stage_elements - x.size * k.size
     return f"{spare} of {operand.shared.stage_elements} padding" if spare else "no padding"
 
 
-def _shared(operand: Operand) -> Step:
+def _shared(operand: SharedOperand) -> Step:
     x, k, stage = operand.shared.layout
     return Step(
         f"({operand.x},k,stage) -> word", f"make_layout({x}, {k}, {stage})",
@@ -79,7 +108,7 @@ def _elements(extent: int, values: Layout, threads: int) -> str:
     return coalesced(f"make_layout({', '.join(parts)})" if len(parts) > 1 else (parts or ["1:0"])[0])
 
 
-def _copy(operand: Operand) -> list[Step]:
+def _copy(operand: SharedOperand) -> list[Step]:
     copy, name, x = operand.copy, operand.name, operand.x
     storage_x, storage_k, stage = operand.shared.layout
     count_x, count_k = copy.threads[0].size, copy.threads[1].size
@@ -110,16 +139,16 @@ def _copy(operand: Operand) -> list[Step]:
     ]  # fmt: skip
 
 
-def _piece_steps(operand: Operand) -> list[str]:
+def _piece_steps(operand: SharedOperand) -> list[str]:
     """The modes (i, j, stage) of a copy's shared side, each as text: element steps through the shared layout."""
-    copy: Copy = operand.copy
+    copy = operand.copy
     storage_x, storage_k, stage = operand.shared.layout
     elements = (f"composition({storage_x}, {copy.element_x})", f"composition({storage_k}, {copy.element_k})")
     width = copy.write_vector
     return [as_vectors(str(call(each)), width) for each in elements] + [as_vectors(str(stage), width)]
 
 
-def _fragment(plan: Plan, operand: Operand) -> list[Step]:
+def _fragment(plan: Plan, operand: SharedOperand) -> list[Step]:
     """A thread's base and the steps of its loads."""
     name, width, mode = operand.name, operand.fragment.vector, "mn".index(operand.x)
     storage_x, storage_k, stage = operand.shared.layout
@@ -134,7 +163,9 @@ def _fragment(plan: Plan, operand: Operand) -> list[Step]:
             named(load.base, "lane", "warp"), f"as thread -> {operand.x}" if same else "", f"{name}.fragment.load.base",
         ),
         Step(
-            f"+ step -> {_unit(width)}", f"make_layout({modes})", named(load.steps, "load", "k", "stage"), "",
+            f"+ step -> {_unit(width)}", f"make_layout({modes})",
+            named(load.steps, "load", "k" if operand.fragment.depth == 1 else f"k{operand.fragment.depth}", "stage"),
+            "" if operand.fragment.depth == 1 else f"k{operand.fragment.depth}: {operand.fragment.depth} k each",
             f"{name}.fragment.load.steps",
         ),
     ]  # fmt: skip

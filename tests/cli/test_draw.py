@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from layoutgen.draw import LEVELS, draw, find_plan, is_layout, layout_drawing, level_drawing, read_layout, to_svg
+from layoutgen.draw import (
+    LEVELS,
+    SHARED_LEVELS,
+    draw,
+    find_plan,
+    is_layout,
+    layout_drawing,
+    level_drawing,
+    read_layout,
+    to_svg,
+)
 from layoutgen.errors import DrawError
 from layoutgen.paths import unwritable
 from tests.cli.conftest import Outcome
@@ -106,6 +116,19 @@ def test_what_is_refused_of_a_spec(
     assert (done.code, done.stdout) == (1, "")
     assert said in done.stderr
     assert not (tmp_path / "x.svg").exists()
+
+
+def test_pictures_of_shared_memory_where_there_is_none(cli: Cli, tmp_path: Path) -> None:
+    """What is there to draw instead is drawn, as the refusal says."""
+    out = tmp_path / "x.svg"
+    for level in SHARED_LEVELS:
+        done = cli("draw", "ladder_01_naive", "-o", out, "--level", level)
+        assert (done.code, done.stdout, out.exists()) == (1, "", False)
+        assert "shared.stages: 0" in done.stderr and "allowed: block, warp, lane, value, copy_a, copy_b" in done.stderr
+    instead = done.stderr.split("fix: --level ")[1].split(",")[0]
+    assert cli("draw", "ladder_01_naive", "-o", out, "--level", instead).code == 0
+    assert "what the lanes of warp 0 load of A" in out.read_text()
+    assert cli("draw", "ladder_01_naive", "-o", tmp_path / "x.html").code == 0
 
 
 @pytest.mark.parametrize(

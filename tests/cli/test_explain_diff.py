@@ -115,6 +115,18 @@ def test_a_pipe_gets_plain_lines(process: Callable[..., object]) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 100  # type: ignore[attr-defined]
 
 
+def test_diff_between_rungs_with_and_without_shared_memory(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "x.svg"
+    done = cli("diff", "ladder_02_coalesced", "ladder_03_shared", "-o", out)
+    assert (
+        (done.code, done.stderr) == (1, "")
+        and "A in shared memory" in done.stdout
+        and "a load runs along" in done.stdout
+    )
+    assert "A is in shared memory only in ladder_03_shared." in out.read_text()
+    assert cli("diff", "ladder_01_naive", "ladder_01_naive").code == 0
+
+
 def test_diff_draws(cli: Cli, spec_file: Callable[..., Path], tmp_path: Path) -> None:
     out = tmp_path / "x.svg"
     done = cli("diff", "warptile_128x128", "salykov_128x128x8", "-o", out)

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from layoutgen import paths, spec
+from layoutgen.draw import LEVELS, SHARED_LEVELS
 from layoutgen.plan import Plan, plan
 from tests.plan.drafts import Draft
 
@@ -27,14 +28,31 @@ DRAFTS = {
     "conflicts": Draft(block=(128, 64, 8), warp=("64", "32"), shared_a="(128,8):(1,128)"),
     "dense": Draft(shared_a="(64,8):(1,64)"),
     "two_way": Draft(block=(128, 64, 8), warp=("64", "32"), shared_a="(128,8):(1,136)"),
+    # Shared tiles that are contiguous in k, of which fragments are read four k at a time.
+    "k_vectors": Draft(block=(64, 64, 16), shared_a="(64,16):(16,1)", shared_b="(64,16):(20,1)"),
+    # Without stages: four neighbours of a thread's values at once, and lanes that stand in both modes.
+    "registers": Draft(stages=0, contiguous=("m", "n"), copy_a="{atom: ldg}", copy_b="{atom: ldg, values: [1, 1]}"),
     "values_apart": Draft(values=("(2,2):(1,16)", "(2,2):(1,16)")),
 }
 NAMES = (*paths.shipped_specs(), *DRAFTS)
+WITHOUT_STAGES = ("ladder_01_naive", "ladder_02_coalesced", "registers")
+SHARED_NAMES = tuple(name for name in NAMES if name not in WITHOUT_STAGES)
 
 
 @cache
 def plans_of(name: str) -> tuple[Plan, ...]:
     return plan(spec.loads(DRAFTS[name].text()) if name in DRAFTS else spec.load(paths.find_spec(name)))
+
+
+def levels_of(plan: Plan) -> tuple[str, ...]:
+    """The levels that a plan can be drawn at."""
+    return tuple(level for level in LEVELS if plan.stages or level not in SHARED_LEVELS)
+
+
+@pytest.fixture(params=SHARED_NAMES)
+def in_shared(request: pytest.FixtureRequest) -> Plan:
+    """The primary plan of each that has shared memory."""
+    return plans_of(request.param)[0]
 
 
 @pytest.fixture(params=NAMES)

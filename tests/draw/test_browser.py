@@ -15,8 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from layoutgen.draw import draw, find_plan
+from layoutgen.draw.memory import copy_passes
 from layoutgen.draw.palette import DARK, LIGHT
-from layoutgen.draw.timeline import timeline
+from layoutgen.draw.timeline import stage_names, timeline
 from layoutgen.facts import c_owners, copy_owners, fragment_executions, shared_banks, shared_words
 from layoutgen.plan import Plan
 from layoutgen.plan.schedule import work
@@ -139,6 +140,65 @@ def test_what_an_element_reads(browser: Browser, files: dict[str, Path], name: s
             ) - 1
 
 
+def rows_of(page: Page, operand: str) -> tuple[str, list[list[str]], int]:
+    """The caption of an operand's table, its rows below the head, and which of them is marked."""
+    table = page.locator("#reads table", has_text=f"{operand} at k =")
+    rows = [row.split("\t") for row in table.locator("tr").all_inner_texts()]
+    this = table.locator("tr").evaluate_all("rows => rows.findIndex(row => row.className === 'this')")
+    return table.locator("caption").inner_text(), rows[1:], this - 1
+
+
+def test_a_load_along_k_is_told_with_all_its_k(browser: Browser, tmp_path: Path) -> None:
+    plan = plans_of("ladder_05_thread_tile_2d")[0]
+    operand = plan.in_shared("a")
+    words, banks = shared_words(operand.shared), shared_banks(plan, operand)
+    copiers = copy_owners(operand.copy, operand.tile).thread
+    with opened(browser, draw("ladder_05_thread_tile_2d", tmp_path / "x.html")) as page:
+        m, k = 43, 6
+        hover(page, plan, m, 51)
+        for _ in range(k):
+            page.keyboard.press("]")
+        caption, rows, this = rows_of(page, "A")
+        owner = c_owners(plan.tile, plan.threads)
+        at = (4, owner.value_m[m, 51], owner.warp[m, 51])
+        each = next(e for e in fragment_executions(plan, operand) if (e.k, e.instruction, e.warp) == at)
+        assert caption == f"A at k = 4 to 7: one 16-byte load, {each.wavefronts} wavefronts"
+        assert this == k - 4
+        for row, at_k in zip(rows, range(4, 8), strict=True):
+            assert row[:4] == [f"({m}, {at_k})", str(words[m, at_k]), str(banks[m, at_k]), f"0 of m {m}"]
+            assert row[4].startswith(f"thread {copiers[m, at_k]},")
+        assert rows_of(page, "B")[0].startswith("B at k = 6: one 16-byte load, 8 wavefronts, 4 without conflicts")
+        assert "the operand's only stage" in page.inner_text("#reads p")
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_without_shared_memory_a_thread_loads_for_itself(browser: Browser, tmp_path: Path, wide: bool) -> None:
+    """wide: of A, which is contiguous in k, four k at once."""
+    values = "" if wide else ", values: [1, 1]"
+    draft = Draft(stages=0, copy_a=f"{{atom: ldg{values}}}", copy_b=f"{{atom: ldg{values}}}")
+    file = tmp_path / "draft.yaml"
+    file.write_text(draft.text())
+    plan = find_plan(file)
+    m, n, k = 38, 51, 5
+    owners = c_owners(plan.tile, plan.threads)
+    with opened(browser, draw(file, tmp_path / "x.html")) as page:
+        hover(page, plan, m, n)
+        for _ in range(k):
+            page.keyboard.press("]")
+        caption, rows, this = rows_of(page, "A")
+        assert caption == f"A at k = {'4 to 7: one 16' if wide else '5: one 4'}-byte load from global memory"
+        passes = [copy_passes(plan.a)[0][owners.value_m[m, n], at] for at in (range(4, 8) if wide else (5,))]
+        assert rows == [
+            [f"({m}, {at})", f"0 of m {m}", f"thread {owners.thread[m, n]}, pass {number}"]
+            for at, number in zip(range(4, 8) if wide else (5,), passes, strict=True)
+        ]
+        assert this == (k - 4 if wide else 0)
+        caption, rows, this = rows_of(page, "B")
+        assert [row[0] for row in rows] == [f"({at}, {k})" for at in (range(48, 52) if wide else (51,))]
+        assert {row[1] for row in rows} == {f"6 of k {k}"}
+        assert "no words and banks" in page.inner_text("#reads p") and page.locator(".bankrow").count() == 0
+
+
 def test_arrow_keys_move_and_stop_at_the_edge(browser: Browser, files: dict[str, Path]) -> None:
     plan = plans_of(NAMES[0])[0]
     with opened(browser, files[NAMES[0]]) as page:
@@ -234,18 +294,21 @@ def test_a_block_is_looked_into(browser: Browser, files: dict[str, Path]) -> Non
         assert page.inner_text("#info-title") == f"Element C({m}, {n})"
 
 
-def test_the_pipeline_is_stepped_through(browser: Browser, files: dict[str, Path]) -> None:
-    moments = timeline(plans_of(NAMES[0])[0])
-    with opened(browser, files[NAMES[0]]) as page:
-        for index, moment in enumerate(moments[:20]):
+@pytest.mark.parametrize("name", ["warptile_128x128", "ladder_06_vectorised", "ladder_01_naive"])
+def test_the_pipeline_is_stepped_through(browser: Browser, tmp_path: Path, name: str) -> None:
+    plan = plans_of(name)[0]
+    moments = timeline(plan)
+    with opened(browser, draw(name, tmp_path / "x.html")) as page:
+        for index, moment in enumerate(moments[:12]):
             assert page.inner_text("#moment") == f"{moment.part} step {index + 1} of {len(moments)}: {moment.text}"
             shown = page.locator("#stages div").all()
             for stage, held in enumerate(moment.stages):
+                assert page.locator("#stages small").nth(stage).inner_text().split(":")[0] == stage_names(plan)[stage]
                 assert page.locator("#stages strong").nth(stage).inner_text() == (
                     "empty" if held.tile is None else f"tile {held.tile} {held.state}"
                 )
-                assert ("writes" in (shown[stage].get_attribute("class") or "")) == (moment.writes == stage)
-                assert ("reads" in (shown[stage].get_attribute("class") or "")) == (moment.reads == stage)
+                assert ("writes" in (shown[stage].get_attribute("class") or "")) == (stage in moment.writes)
+                assert ("reads" in (shown[stage].get_attribute("class") or "")) == (stage in moment.reads)
             page.click("button[data-step=on]")
         page.click("button[data-step=part-on]")
         turn = [moment.part for moment in moments].index("turn 1")

@@ -13,6 +13,7 @@ import pytest
 from layoutgen.draw import aside, to_html
 from layoutgen.draw.budgets import Aside, Budget, Clocks, Launch, Point, Roofline, Row
 from layoutgen.draw.roofline import roofline_svg
+from layoutgen.draw.timeline import stage_names
 from layoutgen.errors import RequestError
 from layoutgen.facts import c_owners, copy_owners, facts, first_word, fragment_executions, shared_words
 from layoutgen.hw.devices import DEVICES
@@ -70,19 +71,37 @@ def test_the_owners_that_the_script_finds_are_the_facts(drawn: Plan) -> None:
     assert data["block"] == list(drawn.tile.block)
 
 
-def test_the_words_and_copiers_that_the_script_finds_are_the_facts(drawn: Plan) -> None:
-    for operand, data in zip(drawn.operands, data_of(drawn)["operands"], strict=True):
-        words = shared_words(operand.shared)
-        assert (np.add.outer(data["word_x"], data["word_k"]) == words).all()
-        assert (
-            np.add.outer(data["word_x"], data["word_k"]) + data["word_stage"][1] == shared_words(operand.shared, 1)
-        ).all()
+def test_the_words_and_copiers_that_the_script_finds_are_the_facts(in_shared: Plan) -> None:
+    for operand, data in zip(in_shared.shared_operands, data_of(in_shared)["operands"], strict=True):
+        shared = data["shared"]
+        for stage in range(in_shared.stages):
+            words = np.add.outer(shared["word_x"], shared["word_k"]) + shared["word_stage"][stage]
+            assert (words == shared_words(operand.shared, stage)).all()
         copy = data["copy"]
-        found = table(copy["thread_x"], copy["thread_k"], copy["element_x"], copy["element_k"], words.shape)
-        owners = copy_owners(operand.copy, words.shape)
+        found = table(copy["thread_x"], copy["thread_k"], copy["element_x"], copy["element_k"], operand.tile)
+        owners = copy_owners(operand.copy, operand.tile)
         assert (found == np.stack([owners.thread, owners.element_x, owners.element_k], axis=-1)).all()
-        assert np.array(copy["pass"]).shape == (len(copy["element_x"]), len(copy["element_k"]))
+        assert (shared["depth"], data["vector"], data["along"]) == (
+            operand.fragment.depth, operand.fragment.vector, operand.fragment.mode
+        )  # fmt: skip
+
+
+def test_what_the_script_knows_of_an_operand(drawn: Plan) -> None:
+    for operand, data in zip(drawn.operands, data_of(drawn)["operands"], strict=True):
+        assert np.array(data["copy"]["pass"]).shape == (operand.copy.element_x.size, operand.copy.element_k.size)
         assert (data["name"].lower(), data["x"], data["contiguous"]) == (operand.name, operand.x, operand.contiguous)
+        assert (data["shared"] is None) == (drawn.stages == 0)
+        if not drawn.stages:
+            assert (data["vector"], data["along"]) == (operand.copy.read_vector, operand.copy.vector_mode)
+
+
+def test_what_has_no_subject_is_left_out_and_said_to_be(drawn: Plan) -> None:
+    html = page(drawn)
+    assert ("No shared memory, so there are no stages of it" in html) == (drawn.stages == 0)
+    assert ("all threads have met" in html) == (drawn.stages > 0)
+    assert (">A in registers<" in html) == (drawn.stages == 0)
+    assert (">stage 0<" in html) == (drawn.stages > 0)
+    assert data_of(drawn)["stages"] == list(stage_names(drawn))
 
 
 def test_blocks_are_in_launch_order(drawn: Plan) -> None:
@@ -204,13 +223,17 @@ def test_a_problem_is_the_facts(drawn: Plan) -> None:
     assert 'class="waves"' not in page(drawn)
 
 
-def test_the_wavefronts_that_the_script_finds_are_those_of_the_load(drawn: Plan) -> None:
-    warps = drawn.threads.threads // 32
-    for operand, data in zip(drawn.operands, data_of(drawn)["operands"], strict=True):
-        assert data["first_word"] == first_word(drawn, operand)
-        for each in fragment_executions(drawn, operand):
-            at = (each.k * data["vectors"] + each.instruction) * warps + each.warp
-            assert data["wavefronts"][at] == [each.wavefronts, each.conflict_free]
+def test_the_wavefronts_that_the_script_finds_are_those_of_the_load(in_shared: Plan) -> None:
+    warps = in_shared.threads.threads // 32
+    for operand, data in zip(in_shared.shared_operands, data_of(in_shared)["operands"], strict=True):
+        shared = data["shared"]
+        assert shared["first_word"] == first_word(in_shared, operand)
+        executions = fragment_executions(in_shared, operand)
+        assert len(executions) == len(shared["wavefronts"])
+        for each in executions:
+            assert each.k is not None
+            at = (each.k // shared["depth"] * shared["vectors"] + each.instruction) * warps + each.warp
+            assert shared["wavefronts"][at] == [each.wavefronts, each.conflict_free]
 
 
 def test_a_budget_overdrawn_says_so() -> None:
@@ -236,6 +259,19 @@ def test_the_roof(intensity: float, roof: float) -> None:
 def test_the_tile_stands_at_its_intensity(name: str, intensity: float) -> None:
     roofline = aside(facts(plans_of(name)[0], H200)).roofline
     assert roofline is not None and roofline.points[0].intensity == pytest.approx(intensity)
+
+
+def test_a_ceiling_that_is_low_is_still_named_within_the_picture() -> None:
+    """Its line begins at the axis, and no name of a point stands on it."""
+    for ceiling in (0.5, 2.0, 10.0, 60.0):
+        points = (Point("tile", 8.0, 38.4), Point("whole problem", 700.0, 66.9))
+        svg = roofline_svg(Roofline(66.9, 4800, points, ceiling, "L1"))
+        line = re.search(r'class="ceiling" d="M([\d.]+) ([\d.]+)H', svg)
+        name = re.search(r'x="([\d.]+)" y="([\d.]+)" text-anchor="end" font-weight="bold">ceiling', svg)
+        assert line and name
+        assert float(line[1]) >= 30 and 6 + 66 <= float(name[1]) <= 328
+        for y in re.findall(r'y="([\d.]+)" text-anchor="\w+" font-weight="\w+">(?:tile|whole|[\d.]+ FLOP)', svg):
+            assert not float(y) - 9 < float(line[2]) < float(y) + 2
 
 
 def test_a_thread_that_is_none() -> None:

@@ -9,18 +9,19 @@ from dataclasses import replace
 
 import pytest
 
-from layoutgen.draw import LEVELS, layout_drawing, level_drawing, read_layout, to_png, to_svg
+from layoutgen.draw import layout_drawing, level_drawing, read_layout, to_png, to_svg
 from layoutgen.draw.model import Box, Drawing, Key, Panel, beside, stacked
 from layoutgen.draw.palette import DARK, LIGHT
 from layoutgen.draw.png import COVERED
 from layoutgen.plan import Plan
+from tests.draw.conftest import levels_of
 from tests.draw.picture import SVG
 
 NASTY = 'a<b & "c" </svg><script>'
 
 
 def test_title_and_description_are_there_for_screen_readers(drawn: Plan) -> None:
-    for level in LEVELS:
+    for level in levels_of(drawn):
         drawing = level_drawing(drawn, level)
         root = ElementTree.fromstring(to_svg(drawing))
         assert root.get("role") == "img"
@@ -56,13 +57,13 @@ def test_auto_follows_the_reader_and_a_theme_does_not() -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere(drawn: Plan) -> None:
-    svg = to_svg(level_drawing(drawn, "smem_a"))
+    svg = to_svg(level_drawing(drawn, "copy_a"))
     assert re.findall(r"https?://[^\"]*", svg) == ["http://www.w3.org/2000/svg"]
     assert re.findall(r"url\(([^)]*)\)", svg) == ["#hatch"]
 
 
 def test_panels_do_not_overlap(drawn: Plan) -> None:
-    for level in LEVELS:
+    for level in levels_of(drawn):
         panels = level_drawing(drawn, level).panels
         for i, a in enumerate(panels):
             for b in panels[:i]:
@@ -76,6 +77,14 @@ def test_rows_and_columns_of_panels() -> None:
     panel = Panel("p", "title", 2, 3, (10.0, 10.0))
     assert [(p.x, p.y) for p in beside([panel, panel], gap=5)] == [(0, 22), (35, 22)]
     assert [(p.x, p.y) for p in stacked([panel, panel], gap=5)] == [(0, 22), (0, 69)]
+
+
+def test_a_title_that_is_longer_than_its_panel_has_room() -> None:
+    """Letters of 12.5 pixels, which are at most 0.65 of that wide on average."""
+    title = "accumulators of thread 1023"
+    last = Panel("p", title, 1, 1, (31.0, 22.0)).at(900, 40)
+    root = ElementTree.fromstring(to_svg(Drawing("x", "y", (last,))))
+    assert float(root.attrib["width"]) >= 900 + 0.6 * 12.5 * len(title)
 
 
 def test_labels_that_do_not_fit_are_left_out() -> None:
@@ -109,7 +118,7 @@ def test_a_png_shows_its_theme_and_its_text() -> None:
 
 
 def test_our_font_covers_what_pictures_say(drawn: Plan) -> None:
-    for level in LEVELS:
+    for level in levels_of(drawn):
         assert COVERED >= set(to_svg(level_drawing(drawn, level)))
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from layoutgen.draw.timeline import Moment, timeline
+from layoutgen.draw.timeline import Moment, Stage, stage_names, timeline
 from layoutgen.plan import Plan
-from layoutgen.plan.model import Barrier, Mma, Program, Wait
+from layoutgen.plan.model import Barrier, LoadFragment, LoadTile, Mma, Program, Wait
 from tests.draw.conftest import plans_of
 
 TURNS = 6
@@ -21,16 +21,19 @@ def faults(plan: Plan) -> list[str]:
     block_k = plan.tile.block[2]
     multiplied = []
     before: Moment | None = None
+    since_met: set[int] = set()  # stages that some thread may still read
     for moment in timeline(plan, TURNS):
-        if moment.reads is not None and moment.stages[moment.reads].state != "ready":
-            found.append(f"reads {moment.stages[moment.reads]}")
-        if moment.writes is not None and before is not None:
-            old, new = before.stages[moment.writes], moment.stages[moment.writes]
+        found += [f"reads {moment.stages[i]}" for i in moment.reads if moment.stages[i].state != "ready"]
+        for written in moment.writes if before is not None else ():
+            old, new = before.stages[written], moment.stages[written]  # type: ignore[union-attr]
             if old.tile is not None and old.tile != new.tile and (old.tile + 1) * block_k > len(multiplied) + 1:
                 found.append(f"overwrites {old} with {new}")
+            if plan.stages and written in since_met:
+                found.append(f"overwrites stage {written}, which some thread may still read")
+        since_met = set() if moment.text.startswith("all threads meet") else since_met | set(moment.reads)
         if moment.multiplies:
-            tile, k = map(int, re.findall(r"tile (\d+), k = (\d+)", moment.text)[0])
-            multiplied.append(tile * block_k + k)
+            tile, k = re.findall(r"tile (\w+), k = (\d+)", moment.text)[0]
+            multiplied.append(-1 if tile == "None" else int(tile) * block_k + int(k))
         before = moment
     if multiplied != list(range(TURNS * block_k)):
         found.append(f"multiplies {multiplied}")
@@ -41,19 +44,99 @@ def test_the_walk_is_that_of_a_right_kernel(drawn: Plan) -> None:
     assert faults(drawn) == []
 
 
-@pytest.mark.parametrize("kind", [Barrier, Wait, Mma])
-def test_a_step_left_out_shows(kind: type) -> None:
-    plan = plans_of("three_stages")[0]
-    index = next(i for i, step in enumerate(plan.program.steady) if isinstance(step, kind))
+def without(plan: Plan, kind: type, number: int = 0) -> Plan:
+    """The plan, of whose steady steps the number-th of a kind is left out."""
+    index = [i for i, step in enumerate(plan.program.steady) if isinstance(step, kind)][number]
     steady = plan.program.steady[:index] + plan.program.steady[index + 1 :]
-    assert faults(replace(plan, program=Program(plan.program.prologue, steady))) != []
+    return replace(plan, program=Program(plan.program.prologue, steady))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "number"),
+    [
+        ("three_stages", Barrier, 0),
+        ("three_stages", Wait, 0),
+        ("three_stages", Mma, 0),
+        ("three_stages", LoadFragment, 3),
+        ("ladder_03_shared", Barrier, 0),  # before the tile is overwritten
+        ("ladder_03_shared", Barrier, 1),  # before it is read
+        ("ladder_03_shared", LoadFragment, 3),
+        ("ladder_01_naive", LoadTile, 0),
+        ("ladder_01_naive", LoadTile, 1),
+        ("ladder_01_naive", Mma, 7),
+    ],
+)
+def test_a_step_left_out_shows(name: str, kind: type, number: int) -> None:
+    plan = plans_of(name)[0]
+    assert faults(plan) == [] != faults(without(plan, kind, number))
 
 
 def test_every_step_of_the_program_is_there(drawn: Plan) -> None:
     moments = timeline(drawn)
-    turns = drawn.stages + 1
+    turns = max(drawn.stages, 1) + 1
     assert len(moments) == len(drawn.program.prologue) + turns * len(drawn.program.steady)
     parts = [moment.part for moment in moments]
     assert list(dict.fromkeys(parts)) == ["prologue", *(f"turn {i}" for i in range(turns))]
-    assert {s for moment in moments for s in (moment.reads,) if s is not None} == set(range(drawn.stages))
-    assert all(len(moment.stages) == drawn.stages for moment in moments)
+    rows = stage_names(drawn)
+    assert {row for moment in moments for row in moment.reads} == set(range(len(rows)))
+    assert {row for moment in moments for row in moment.writes} == set(range(len(rows)))
+    assert all(len(moment.stages) == len(rows) for moment in moments)
+
+
+def test_copies_that_are_dealt_out_are_told_by_their_pieces(drawn: Plan) -> None:
+    """Of each turn every piece of both operands once, and of the prologue all of each at once."""
+    for part in ("prologue", "turn 0"):
+        told = [m.text for m in timeline(drawn) if m.part == part and m.text.startswith("copy ")]
+        for operand in drawn.operands:
+            if operand.copy.atom.through_registers:
+                assert not [text for text in told if text.startswith(f"copy {operand.name.upper()}")]
+                continue
+            mine = [
+                re.fullmatch(rf"copy {operand.name.upper()}, tile \d+(?:, (.*) of (\d+))?, into stage \d+", t)
+                for t in told
+            ]
+            pieces: list[int] = []
+            for found in filter(None, mine):
+                first, last = (found[1] or f"0 .. {operand.copy.reads - 1}").partition(" .. ")[::2]
+                assert found[2] in (None, str(operand.copy.reads))
+                pieces += range(int(first), int(last or first) + 1)
+            tiles = 1 if part != "prologue" else drawn.stages - 1
+            assert pieces == tiles * list(range(operand.copy.reads))
+
+
+def test_the_two_barriers_of_one_stage() -> None:
+    plan = plans_of("ladder_06_vectorised")[0]
+    told = [moment.text for moment in timeline(plan) if moment.part == "turn 0"]
+    assert [text for text in told if text.startswith("all threads")] == [
+        "all threads meet: nobody still reads stage 0", "all threads meet: stage 0 may be read"
+    ]  # fmt: skip
+    assert told[-5:-1] == [
+        "load B, tile 1, into registers",
+        "next to fetch: tile 2",
+        "store A, tile 1, into stage 0",
+        "store B, tile 1, into stage 0",
+    ]
+    assert told[0] == "load fragment k = 0 of stage 0 into slot 0"
+    deep = timeline(plans_of("ladder_03_shared")[0])
+    assert "load fragments k = 28 .. 31 of stage 0 into slots 0 .. 3" in [moment.text for moment in deep]
+
+
+def test_registers_are_the_rows_where_there_are_no_stages() -> None:
+    plan = plans_of("ladder_01_naive")[0]
+    assert stage_names(plan) == ("A in registers", "B in registers")
+    moments = timeline(plan)
+    assert moments[0].stages == (Stage("arriving", 0), Stage()) and moments[0].writes == (0,)
+    first = next(moment for moment in moments if moment.multiplies)
+    assert first.stages == (Stage("ready", 0), Stage("ready", 0)) and first.reads == (0, 1)
+    assert first.text == "multiply slot 0: tile 0, k = 0"
+    assert not any("meet" in moment.text or "stage" in moment.text for moment in moments)
+
+
+def test_a_barrier_tells_what_it_brings_and_no_more() -> None:
+    moments = timeline(plans_of("three_stages")[0])
+    told = [moment.text for moment in moments if moment.text.startswith("all threads")]
+    assert told[:3] == [
+        "all threads meet: stage 0 may be read",
+        "all threads meet: stage 1 may be read, nobody still reads stage 0",
+        "all threads meet: stage 2 may be read, nobody still reads stage 1",
+    ]

@@ -14,7 +14,7 @@ from layoutgen import paths, report
 from layoutgen.algebra import Layout
 from layoutgen.diff import Change, Difference, Side, diff
 from layoutgen.plan import plan
-from layoutgen.plan.model import Advance, LoadFragment, Program
+from layoutgen.plan.model import Advance, LoadFragment, Program, SharedOperand
 from layoutgen.report import diff_specs
 from layoutgen.spec import Spec, loads
 from tests.plan.drafts import Draft
@@ -115,13 +115,53 @@ def test_programs_differ_by_their_kinds_of_step_or_by_the_first_step() -> None:
     each = plan(spec)[0]
     steady = list(each.program.steady)
     where = next(i for i, step in enumerate(steady) if isinstance(step, LoadFragment))
-    steady[where] = LoadFragment(5, 0)
+    steady[where] = LoadFragment(5, 0, 1)
     other = replace(each, program=Program(each.program.prologue, tuple(steady)))
     (change,) = diff(Side(spec, (each,), {}), Side(spec, (other,), {})).plan
-    assert change.what == f"steady: step {where}" and change.b == "LoadFragment(k=5, slot=0)"
+    assert change.what == f"steady: step {where}" and change.b == "LoadFragment(k=5, slot=0, count=1)"
     longer = replace(each, program=Program((*each.program.prologue, Advance("read")), each.program.steady))
     (change,) = diff(Side(spec, (each,), {}), Side(spec, (longer,), {})).plan
     assert change.what == "prologue: Advance"
+
+
+def test_with_and_without_shared_memory() -> None:
+    """What only one of them has is there, on its side alone; what both have is compared."""
+    own = Draft(stages=0, copy_a="{atom: ldg}", copy_b="{atom: ldg}")
+    shared = Draft(stages=1, copy_a="{atom: ldg.sts}", copy_b="{atom: ldg.sts}", shared_a="(64,8):(8,1)")
+    apart = found(own, shared)
+    said = changed(apart.plan)
+    each = plan(shared.spec())[0].a
+    assert isinstance(each, SharedOperand)
+    assert said["A in shared memory/(m,k,stage) -> word"] == (None, str(each.shared.layout))
+    assert said["A's fragment/a load runs along"] == (None, "k")
+    assert said["A's fragment/loads, for as many k as one brings"] == (None, "4")
+    assert said["A's copy/atom"] == ("ldg", "ldg.sts")
+    assert said["kernel/stages"] == ("0", "1")
+    assert said["program/register slots"] == ("8", "4")
+    assert said["program/steady: Barrier"] == (None, "2") and said["program/steady: LoadFragment"] == (None, "2")
+    back = changed(found(shared, own).plan)
+    assert back == {what: (b, a) for what, (a, b) in said.items()}
+    assert not any("." in what for what in said if what.startswith(("A", "B")))  # all in the words of the spec
+    facts = changed(apart.facts)
+    assert facts["facts.shared.bytes"][0] == "0" and facts["facts.accesses.fragment_a.opcode"] == (None, "ld.shared")
+    assert not [what for what, sides in facts.items() if set(sides) == {None, "0"}]
+
+
+def test_findings_of_one_rule_are_all_compared() -> None:
+    """Two accesses with conflicts, told in whatever order; one less is a difference."""
+    # A's rows of 128 words, and B's of 64: what eight lanes of a warp store of either lies in one bank.
+    both = Draft(
+        block=(128, 64, 8),
+        warp=("64", "32"),
+        contiguous=("k", "k"),
+        shared_a="(128,8):(1,128)",
+        shared_b="(64,8):(1,64)",
+    )
+    rules = [each.rule for each in report.check_spec(both.spec()).findings]
+    twice = [rule for rule in rules if rules.count(rule) > 1]
+    assert twice == ["bank-conflicts"] * 2
+    said = changed(found(both, Draft()).facts)[f"findings.{twice[0]}"][0]
+    assert said is not None and said.count("warning: ") == rules.count(twice[0])
 
 
 def test_any_fact_is_compared() -> None:

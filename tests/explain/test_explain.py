@@ -14,15 +14,13 @@ from hypothesis import given, settings
 from layoutgen import paths
 from layoutgen.algebra import Layout, evaluate
 from layoutgen.algebra.explain import EXPLAINED
-from layoutgen.check import check
-from layoutgen.errors import PlanError, RequestError, SpecError
-from layoutgen.explain import Explanation, Source, Step, explain
-from layoutgen.facts import NOBODY, cover_copy
-from layoutgen.hw.devices import DEVICES
+from layoutgen.errors import PlanError, RequestError
+from layoutgen.explain import Explanation, SharedSource, Source, Step, explain
+from layoutgen.facts import cover_copy
 from layoutgen.plan import Plan, plan
-from layoutgen.plan.model import LoadFragment, Mma, Operand, Program
+from layoutgen.plan.model import SharedOperand
 from layoutgen.spec import Spec, load
-from tests.check.mutate import mutate
+from tests.explain.stages import DEEP, NONE, ONE
 from tests.plan.drafts import Draft, draft, drafts
 from tests.plan.naive import owned, words
 
@@ -32,7 +30,13 @@ OPERAND = {
     "shared.layout", "copy.thread_x", "copy.thread_k", "copy.element_x", "copy.element_k", "copy.write.base",
     "copy.write.steps", "fragment.load.base", "fragment.load.steps",
 }  # fmt: skip
-CARRIED = TILE | {f"{name}.{each}" for name in "ab" for each in OPERAND}
+OWN = {"copy.thread_x", "copy.thread_k", "copy.element_x", "copy.element_k"}  # of an operand that is not shared
+
+
+def carried(each: Plan) -> set[str]:
+    """Paths of the layouts that a kernel carries."""
+    operand = OPERAND if each.shared_operands else OWN
+    return TILE | {f"{name}.{path}" for name in "ab" for path in operand}
 
 
 def at(plan: Plan, path: str) -> Any:
@@ -48,7 +52,7 @@ def prove_calls(told: Explanation, each: Plan) -> None:
         assert evaluate(step.call or str(step.result)) == step.result, step
         if step.of is not None:
             assert step.result == at(each, step.of), step
-    assert {step.of for step in told.steps} - {None} == CARRIED
+    assert {step.of for step in told.steps} - {None} == carried(each)
 
 
 @pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.name)
@@ -65,7 +69,7 @@ def random_plans(seeds: range) -> Iterator[tuple[Draft, Spec, tuple[Plan, ...]]]
             plans = plan(text.spec())
         except PlanError:
             continue
-        if all(cover_copy(o.copy, (o.shared.layout[0].size, o.shared.layout[1].size)).ok for o in plans[0].operands):
+        if all(cover_copy(o.copy, o.tile).ok for o in plans[0].shared_operands):
             yield text, text.spec(), plans
 
 
@@ -127,23 +131,23 @@ def test_the_owner_is_the_one_value_of_one_thread_there(spec: Spec) -> None:
         assert owners == [(found["thread"], found["value"])]
 
 
-def source_of(found: dict[str, Any], name: str) -> Source:
-    return Source(**found[name])
-
-
-def prove_source(each: Plan, operand: Operand, found: dict[str, Any], word: Any) -> None:
+def prove_source(each: Plan, operand: SharedOperand, found: dict[str, Any], word: Any) -> None:
     """The thread's load and the copier's store are at the element's word, by the addresses that the kernel computes."""
-    source = source_of(found, operand.name)
+    source = SharedSource(**found[operand.name])
     x, thread, load = source.x, found["thread"], operand.fragment.load
+    # Of a load along k, its place is that of k; of another, that of x, and it brings one k.
+    along_k = operand.fragment.mode == "k"
+    assert source.depth == (operand.fragment.vector if along_k else 1)
     start = {"a": 0, "b": each.a.shared.bytes // 4}[operand.name]
     for stage in range(each.stages):
         for k in range(each.tile.block[2]):
             assert source.word[stage][k] == word[x, k, stage]
             assert source.bank[stage][k] == (start + word[x, k, stage]) % 32
-            address = load.base(thread) + operand.fragment.vector * load.steps(source.load, k, stage)
-            assert address + source.position == word[x, k, stage]
+            step = load.steps(source.load, k // source.depth, stage)
+            address = load.base(thread) + operand.fragment.vector * step
+            assert address + source.position + k % source.depth == word[x, k, stage]
     assert source.loaded[source.position] == x
-    assert source.register == source.load * operand.fragment.vector + source.position
+    assert source.register == source.load * (1 if along_k else operand.fragment.vector) + source.position
     copy, block_k = operand.copy, each.tile.block[2]
     for k in range(block_k):
         t, (i, j) = source.copier[k], source.element[k]
@@ -170,36 +174,94 @@ def copier_of(copy: Any, thread: int, place: tuple[int, int]) -> bool:
 
 
 def test_operands_come_from_where_the_kernel_puts_them() -> None:
-    choose, widths = Random(3), set()
+    choose, widths, depths = Random(3), set(), set()
     for text, spec, plans in random_plans(range(200, 260)):
         each = choose.choice(plans)
-        if not all(cover_copy(o.copy, (o.shared.layout[0].size, text.block[2])).ok for o in each.operands):
+        if not all(cover_copy(o.copy, o.tile).ok for o in each.shared_operands):
             continue
         coordinate = (choose.randrange(text.block[0]), choose.randrange(text.block[1]))
         found = explain(spec, plans, variant=each.variant, coordinate=coordinate).followed["coordinate"]
-        for operand in each.operands:
+        for operand in each.shared_operands:
             prove_source(each, operand, found, words(text, operand.name))
             widths.add((operand.copy.vector_mode, operand.copy.read_vector, operand.copy.write_vector))
+            depths.add(operand.fragment.depth)
     assert len({mode for mode, *_ in widths}) == 2 and len(widths) > 5
+    assert len(depths) > 1
+
+
+# ---- one stage, and none ----
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_of_one_stage_operands_come_from_where_the_kernel_puts_them(deep: bool) -> None:
+    text = replace(ONE, shared_a=DEEP) if deep else ONE
+    (plans, spec) = (plan(text.spec()), text.spec())
+    for each in plans:
+        found = explain(spec, plans, variant=each.variant, coordinate=(38, 51)).followed["coordinate"]
+        for operand in each.shared_operands:
+            prove_source(each, operand, found, words(text, operand.name))
+    depths = [operand.fragment.depth for operand in plans[0].shared_operands]
+    assert depths == ([4, 1] if deep else [1, 1])
+
+
+@pytest.mark.parametrize("contiguous", [("k", "n"), ("m", "k")])
+def test_without_stages_a_thread_loads_what_it_multiplies(contiguous: tuple[str, str]) -> None:
+    text = replace(NONE, contiguous=contiguous)
+    spec, owner = text.spec(), owned(text)
+    plans = plan(spec)
+    wide = set()
+    for each in plans:
+        told = explain(spec, plans, variant=each.variant, coordinate=(38, 51), thread=45)
+        found, thread = told.followed["coordinate"], told.followed["thread"]
+        page = " ".join(str(told).split())
+        for name, xs, value in (("a", owner.m, found["value"][0]), ("b", owner.n, found["value"][1])):
+            operand, source = each.operand(name), Source(**found[name])  # type: ignore[arg-type]
+            assert xs[found["thread"], value] == source.x == (38 if name == "a" else 51)
+            assert source.register == value and set(source.copier) == {found["thread"]}
+            assert source.element == tuple((value, k) for k in range(8))
+            vector = operand.copy.read_vector
+            wide.add(vector)
+            for k, access in enumerate(source.read):
+                assert (source.x, k) in access and len(access) == vector
+                # What one access loads are neighbours in memory, from a multiple of its width on, and all the thread's.
+                along = [at_k if operand.copy.vector_mode == "k" else at_x for at_x, at_k in access]
+                assert along == list(range(along[0], along[0] + vector)) and along[0] % vector == 0
+                assert {at_x for at_x, _ in access} <= set(xs[found["thread"]].tolist())
+            others = (owned_by(text, name) == source.x).any(axis=1).sum() - 1
+            assert f"as {others} other threads do" in page
+            moved = [tuple(place) for access in thread[name]["fetches"] for place in access["elements"]]
+            assert sorted(moved) == sorted((x, k) for x in xs[45].tolist() for k in range(8))
+            assert len(thread[name]["fetches"]) == operand.copy.reads
+        assert "ld.shared" not in page and "bank" not in page and "no shared memory" in page
+        prove_calls(told, each)
+    assert wide == {1, 4}
+
+
+def owned_by(text: Draft, name: str) -> Any:
+    """x[thread, value] of an operand."""
+    return owned(text).m if name == "a" else owned(text).n
 
 
 def test_a_thread_is_followed_through_its_loads_and_copies() -> None:
-    choose, idle = Random(4), 0
+    choose, idle, depths = Random(4), 0, set()
     for text, spec, plans in random_plans(range(300, 330)):
         each, owner = plans[0], owned(text)
         thread = choose.randrange(each.threads.threads)
         data = explain(spec, plans, thread=thread).followed["thread"]
         assert (data["thread"], data["warp"], data["lane"]) == (thread, thread // 32, thread % 32)
         assert (data["m"], data["n"]) == (owner.m[thread].tolist(), owner.n[thread].tolist())
-        for operand, xs in zip(each.operands, (data["m"], data["n"]), strict=True):
+        for operand, xs in zip(each.shared_operands, (data["m"], data["n"]), strict=True):
+            depth = operand.fragment.depth
+            depths.add(depth)
             word, told = words(text, operand.name), data[operand.name]
             start = {"a": 0, "b": each.a.shared.bytes // 4}[operand.name]
             assert [x for each_load in told["loads"] for x in each_load["x"]] == xs
             for v, one in enumerate(told["loads"]):
                 base = operand.fragment.load.base(thread)
                 for stage in range(each.stages):
-                    steps = [operand.fragment.load.steps(v, k, stage) for k in range(text.block[2])]
-                    assert one["word"][stage] == [base + operand.fragment.vector * step for step in steps]
+                    steps = [operand.fragment.load.steps(v, k // depth, stage) for k in range(text.block[2])]
+                    at_words = [base + operand.fragment.vector * step + k % depth for k, step in enumerate(steps)]
+                    assert one["word"][stage] == at_words
                     assert one["bank"][stage] == [(start + at_word) % 32 for at_word in one["word"][stage]]
             copy = operand.copy
             if thread >= copy.participants:
@@ -216,7 +278,7 @@ def test_a_thread_is_followed_through_its_loads_and_copies() -> None:
                     x, k = access["elements"][0]
                     assert access["word"][stage] == word[x, k, stage]
                     assert access["bank"][stage] == (start + access["word"][stage]) % 32
-    assert idle > 0
+    assert idle > 0 and len(depths) > 1
 
 
 # ---- the page ----
@@ -288,116 +350,3 @@ def test_what_is_not_there_is_refused(asked: dict[str, Any], got: str, allowed: 
     with pytest.raises(RequestError) as caught:
         explain(spec, plan(spec), **asked)
     assert got in str(caught.value.got) and allowed in str(caught.value.allowed) and caught.value.fix
-
-
-# ---- the program in words ----
-
-
-def program_lines(spec: Spec, program: Program | None = None) -> list[str]:
-    plans = plan(spec)
-    each = plans[0] if program is None else replace(plans[0], program=program)
-    (section,) = (s for s in explain(spec, [each]).sections if s.title.startswith("The pipeline"))
-    return [getattr(entry, "text", "") for entry in section.entries]
-
-
-def test_turns_that_do_the_same_are_told_once() -> None:
-    lines = program_lines(Draft(block=(64, 64, 8), stages=3).spec())
-    assert [line.split(":")[0] for line in lines[1:4]] == ["k = 0", "k = 1 .. 6", "k = 7"]
-    assert lines[0].count("commit the group") == 2 and "k-tile 1 into stage 1" in lines[0]
-    assert "k-tile + 2 to the write stage" in lines[1]
-    assert lines[2] == "k = 1 .. 6: load fragment k + 1; multiply fragment k."
-    assert "wait until at most 1 group" in lines[3] and "barrier; next stage; load fragment 0" in lines[3]
-
-
-def test_one_slot_is_told_in_its_order() -> None:
-    lines = program_lines(Draft(block=(64, 64, 3)).spec())
-    assert lines[1].startswith("k = 0:") and lines[1].endswith("multiply fragment k.")
-    assert lines[2] == "k = 1 .. 2: load fragment k; multiply fragment k."
-    assert lines[3].startswith("Then: ") and lines[3].endswith("load fragment 0.")
-
-
-def test_a_fragment_in_the_wrong_slot_is_not_called_k() -> None:
-    spec = Draft(block=(64, 64, 4)).spec()
-    program = plan(spec)[0].program
-    steady = list(program.steady)
-    where = [index for index, step in enumerate(steady) if isinstance(step, Mma)][2]
-    steady[where] = Mma(1 - steady[where].slot)
-    lines = program_lines(spec, Program(program.prologue, tuple(steady)))
-    assert any(line.startswith("k = 2:") and "multiply fragment k + 1" in line for line in lines)
-    nothing = Program(tuple(s for s in program.prologue if not isinstance(s, LoadFragment)), program.steady)
-    assert any("never loaded" in line for line in program_lines(spec, nothing))
-
-
-# ---- illegal specs ----
-
-
-def test_an_illegal_spec_is_told_as_far_as_it_composes() -> None:
-    for change, stop in (
-        ({"warps": "(3,2):(2,1)", "warp": ("32", "32")}, "3 warps in m do not divide these 2 places"),
-        ({"values": ("3", "4")}, "complement(3:1, 32)"),
-        ({"values": ("(4,2):(1,2)", "4")}, "complement((4,2):(1,2), 32) has no result"),
-        ({"values": ("64", "4")}, "V has 64 positions up to 63, the warp tile 32"),
-        ({"lanes": "(8,4):(4,2)"}, "does not give each place a lane of its own"),
-    ):
-        spec = Draft(**change).spec()  # type: ignore[arg-type]
-        report = check(spec, DEVICES["h200"])
-        assert not report.legal
-        findings = tuple(map(str, report.findings))
-        told = explain(spec, report.plans, findings=findings, legal=False)
-        page = str(told)
-        assert stop in page, page
-        assert findings[0] in page and page.index(stop) < page.index(findings[0])
-        for step in told.steps:
-            assert evaluate(step.call or str(step.result)) == step.result
-
-
-def test_a_whole_tile_that_covers_badly_is_told_to_its_end() -> None:
-    spec = Draft(values=("(2,2):(1,8)", "4"), block=(64, 64, 8)).spec()
-    report = check(spec, DEVICES["h200"])
-    told = explain(spec, report.plans, findings=tuple(map(str, report.findings)), legal=report.legal)
-    assert report.legal == bool(told.variant)
-    assert any(step.label == "thread -> n" for step in told.steps)
-
-
-def test_a_copy_that_leaves_the_tile_is_followed_where_it_goes() -> None:
-    """Runs of 2 k do not repeat to 3: thread 0 copies A(0,3), and its words are still those of its accesses."""
-    spec = Draft(block=(64, 64, 3), copy_a='{atom: cp.async, threads: "(64,1):(1,64)", values: [1, 2]}').spec()
-    report = check(spec, DEVICES["h200"])
-    assert [f.rule for f in report.findings if f.severity == "error"] == ["coverage-a"]
-    told = explain(spec, report.plans, thread=0, legal=False).followed["thread"]["a"]["copies"]
-    assert [access["elements"] for access in told] == [[[0, k]] for k in range(4)]
-    assert [access["word"][0] for access in told] == [68 * k for k in range(4)]
-
-
-def test_what_nobody_copies_is_said_to_be_nobodys() -> None:
-    spec = Draft().spec()
-    each = plan(spec)[0]
-    copy = each.b.copy
-    nowhere = Layout(copy.participants, 0)
-    for missing, left in (({"thread_k": nowhere, "element_k": Layout(1, 0)}, {0}), ({"thread_x": nowhere}, set())):
-        holes = replace(each, b=replace(each.b, copy=replace(copy, **missing)))
-        told = explain(spec, [holes], thread=0)
-        source = told.followed["coordinate"]["b"]
-        assert {k for k, thread in enumerate(source["copier"]) if thread != NOBODY} == left
-        assert {k for k, access in enumerate(source["write"]) if access} == left
-        assert ("is copied by nobody" in str(told)) == (not left)
-        page = [line for line in str(told).splitlines() if "copied by thread" in line]
-        assert page[1].split()[-7:] == ["-"] * 7
-
-
-def test_whatever_loads_is_told() -> None:
-    """Mutants of random specs: each is told, with a call for each layout, or is told why not."""
-    told = 0
-    for seed in range(400, 480):
-        choose = Random(seed).choice
-        try:
-            spec = mutate(choose, draft(choose)).spec()
-        except SpecError:
-            continue
-        report = check(spec, DEVICES["h200"])
-        findings = tuple(map(str, report.findings))
-        page = explain(spec, report.plans, thread=0 if report.plans else None, findings=findings, legal=report.legal)
-        assert all(finding in str(page) for finding in findings)
-        assert all(evaluate(step.call or str(step.result)) == step.result for step in page.steps)
-        told += 1
-    assert told > 60

@@ -1,0 +1,9 @@
+"""Drafts of one stage of shared memory and of none, and a tile that is read along k."""
+
+from __future__ import annotations
+
+from tests.plan.drafts import Draft
+
+ONE = Draft(stages=1, copy_a="{atom: ldg.sts}", copy_b="{atom: ldg.sts}")
+NONE = Draft(stages=0, copy_a="{atom: ldg}", copy_b="{atom: ldg}")
+DEEP = "(64,8):(8,1)"  # a shared tile along whose k fragments are read four at a time

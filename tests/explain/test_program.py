@@ -1,0 +1,104 @@
+"""The pipeline's program in words: what a turn does, in order, against the steps that the plan has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from layoutgen import paths
+from layoutgen.explain import explain
+from layoutgen.plan import plan
+from layoutgen.plan.model import Barrier, CopyTile, LoadFragment, Mma, Program
+from layoutgen.spec import Spec, load
+from tests.explain.stages import DEEP, NONE, ONE
+from tests.plan.drafts import Draft
+
+SHIPPED = [load(path) for path in paths.shipped_specs().values()]
+
+
+def program_lines(spec: Spec, program: Program | None = None) -> list[str]:
+    plans = plan(spec)
+    each = plans[0] if program is None else replace(plans[0], program=program)
+    (section,) = (s for s in explain(spec, [each]).sections if s.title.startswith("The pipeline"))
+    return [getattr(entry, "text", "") for entry in section.entries]
+
+
+def test_turns_that_do_the_same_are_told_once() -> None:
+    lines = program_lines(Draft(block=(64, 64, 8), stages=3).spec())
+    assert [line.split(":")[0] for line in lines[1:4]] == ["k = 0 .. 5", "k = 6", "k = 7"]
+    assert lines[0].count("commit the group") == 2 and "k-tile 1 into stage 1" in lines[0]
+    assert lines[1] == "k = 0 .. 5: load fragment k + 1; multiply fragment k."
+    assert lines[2] == "k = 6: load fragment k + 1; commit the group; multiply fragment k."
+    assert "wait until at most 1 group" in lines[3] and "barrier; next stage; load fragment 0" in lines[3]
+    assert lines[4].startswith("Between, copies of k-tile + 2 to the write stage: A's ")
+    at_once = program_lines(Draft(block=(64, 64, 3)).spec())
+    assert at_once[1].startswith("k = 0: cp.async A, B of k-tile + 1 to the write stage; ")
+    assert not any(line.startswith("Between") for line in at_once)
+
+
+@pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.name)
+def test_copies_that_are_dealt_out_are_told_piece_by_piece(spec: Spec) -> None:
+    """How many pieces of which operand are copied before which multiplication, counted from the program."""
+    each = plan(spec)[0]
+    dealt: dict[str, list[tuple[int, int]]] = {}
+    k = 0
+    for step in each.program.steady:
+        k += isinstance(step, Mma)
+        if isinstance(step, CopyTile):
+            dealt.setdefault(step.operand, []).append((k, step.last - step.first))
+    lines = program_lines(spec)
+    (told,) = [line for line in lines if line.startswith("Between")] or [""]
+    assert bool(told) == any(len(pieces) > 1 for pieces in dealt.values())
+    for name, pieces in dealt.items() if told else ():
+        ks, counts = [k for k, _ in pieces], [count for _, count in pieces]
+        assert ks == list(range(ks[0], ks[-1] + 1)) and sum(counts) == (each.a if name == "a" else each.b).copy.reads
+        said = f"{name.upper()}'s {sum(counts)} cp.async a thread, {', '.join(map(str, counts))} at k {ks[0]}..{ks[-1]}"
+        assert said in told
+        assert not any("cp.async" in line for line in lines if line.startswith("k = "))
+
+
+def test_the_program_of_one_stage() -> None:
+    lines = program_lines(ONE.spec())
+    assert lines[0] == "Before: load A, B of k-tile 0 from global; store A, B to shared memory; barrier."
+    assert lines[1] == "k = 0 .. 7: load fragment k; multiply fragment k."
+    assert lines[2] == ("Then: barrier; load A, B of k-tile + 1 from global; store A, B to shared memory; barrier.")
+    program = plan(ONE.spec())[0].program
+    first = next(i for i, step in enumerate(program.steady) if isinstance(step, Barrier))
+    without = Program(program.prologue, program.steady[:first] + program.steady[first + 1 :])
+    assert program_lines(ONE.spec(), without)[2].startswith("Then: load A, B")
+
+
+def test_fragments_that_are_loaded_together_are_told_together() -> None:
+    lines = program_lines(replace(ONE, shared_a=DEEP).spec())
+    assert lines[1] == "k = 0, 4: load fragments k .. k + 3; multiply fragments k .. k + 3."
+    assert "for 3 shared loads" in lines[3]  # four of A for four k, two of B for each
+    deep = program_lines(replace(ONE, shared_a=DEEP, stages=2).spec())
+    assert deep[0].endswith("load fragments 0 .. 3.")
+    assert "load fragments k + 4 .. k + 7" in deep[1] and "multiply fragments k .. k + 3" in deep[1]
+
+
+def test_the_program_without_stages() -> None:
+    lines = program_lines(NONE.spec())
+    assert lines[0] == "Before: load A, B of k-tile 0 from global."
+    assert lines[1:3] == ["k = 0 .. 7: multiply fragment k.", "Then: load A, B of k-tile + 1 from global."]
+    assert "for 3 global loads" in lines[3]  # of one k: four values of A, four k at a time, and eight of B by fours
+
+
+def test_one_slot_is_told_in_its_order() -> None:
+    lines = program_lines(Draft(block=(64, 64, 3)).spec())
+    assert lines[1].startswith("k = 0:") and lines[1].endswith("multiply fragment k.")
+    assert lines[2] == "k = 1, 2: load fragment k; multiply fragment k."
+    assert lines[3].startswith("Then: ") and lines[3].endswith("load fragment 0.")
+
+
+def test_a_fragment_in_the_wrong_slot_is_not_called_k() -> None:
+    spec = Draft(block=(64, 64, 4)).spec()
+    program = plan(spec)[0].program
+    steady = list(program.steady)
+    where = [index for index, step in enumerate(steady) if isinstance(step, Mma)][2]
+    steady[where] = Mma(1 - steady[where].slot)
+    lines = program_lines(spec, Program(program.prologue, tuple(steady)))
+    assert any(line.startswith("k = 2:") and "multiply fragment k + 1" in line for line in lines)
+    nothing = Program(tuple(s for s in program.prologue if not isinstance(s, LoadFragment)), program.steady)
+    assert any("never loaded" in line for line in program_lines(spec, nothing))
