@@ -344,8 +344,7 @@ def _asm_type(width: int) -> dict[str, str]:
 def _elements(registers: str, copy: Fetch) -> str:
     """The elements that a global access (i, j) brings, in a tensor of registers (x, k)."""
     i, j = (
-        _scaled(index, copy.read_vector if copy.read_mode == mode else 1)
-        for index, mode in (("i", "x"), ("j", "k"))
+        _scaled(index, copy.read_vector if copy.read_mode == mode else 1) for index, mode in (("i", "x"), ("j", "k"))
     )
     further = [f" + {each}" if each else "" for each in range(copy.read_vector)]
     return ", ".join(
@@ -367,12 +366,21 @@ def _fragments_together(plan: Plan) -> int:
 
 
 def _in_parts(plan: Plan) -> set[str]:
-    """The moves that the program makes a few pieces at a time."""
-    pieces: dict[str, set[tuple[int, int]]] = {}
-    for step in plan.program.steps:
-        if isinstance(step, Move):
-            pieces.setdefault(move_name(step), set()).add((step.first, step.last))
-    return {name for name, parts in pieces.items() if len(parts) > 1}
+    """The moves that the program does not always make whole."""
+    return {
+        move_name(step)
+        for step in plan.program.steps
+        if isinstance(step, Move) and (step.first, step.last) != (0, _pieces(plan, step))
+    }
+
+
+def _pieces(plan: Plan, step: Move) -> int:
+    """The accesses of a thread for a whole k-tile."""
+    return (
+        plan.in_shared(step.operand).copy.writes
+        if isinstance(step, StoreTile)
+        else plan.operand(step.operand).copy.reads
+    )
 
 
 def _moves(plan: Plan, views: dict[str, dict[str, object]]) -> Iterator[dict[str, object]]:
@@ -389,9 +397,7 @@ def _moves(plan: Plan, views: dict[str, dict[str, object]]) -> Iterator[dict[str
         yield _move(plan, operand, step, name, views[step.operand])
 
 
-def _move(
-    plan: Plan, operand: Operand, step: Move, name: str, view: dict[str, object]
-) -> dict[str, object]:
+def _move(plan: Plan, operand: Operand, step: Move, name: str, view: dict[str, object]) -> dict[str, object]:
     copy, upper = operand.copy, operand.name.upper()
     guards: frozenset[Guard] = frozenset() if isinstance(step, StoreTile) else step.guards
     width, mode = copy.read_vector, copy.read_mode

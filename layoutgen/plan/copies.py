@@ -54,7 +54,7 @@ def default_values(
     extents: dict[GlobalMode, int] = {"x": tile[0], "k": tile[1]}
     runs: dict[GlobalMode, int] = {"x": 1, "k": 1}
     if global_mode == shared_mode or threads is not None:
-        runs[global_mode] = largest_divisor(extents[global_mode], vector)
+        runs[global_mode] = gcd(extents[global_mode], vector)  # of 6, runs of 2: one of 3 is three accesses
     if global_mode != shared_mode and threads is not None:
         shares = max(1, tile[0] * tile[1] // (threads * runs[global_mode]))
         runs[shared_mode] = gcd(extents[shared_mode], min(vector, 1 << (shares.bit_length() - 1)))
