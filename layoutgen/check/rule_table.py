@@ -281,8 +281,8 @@ EVERY: tuple[Rule, ...] = (
         "Loads from global memory take no longer over a k-tile than its FFMAs do.",
         "L1 serves one 128-byte line a clock. Where each thread loads what it multiplies for itself, the same elements "
         "pass through it once for every warp that needs them: shared memory, read in larger pieces, takes them once.",
-        {**_DEFAULTS, "shared.stages": "0", "tiling.block": "[16, 128, 4]", "tiling.warp": None, "tiling.values": "[4, 4]",
-         "schedule.min_blocks": "1"},
+        {**_DEFAULTS, "shared.stages": "0", "tiling.block": "[16, 128, 4]", "tiling.warp": None,
+         "tiling.values": "[4, 4]", "schedule.min_blocks": "1"},
     ),
     _warning(
         "shared-bound",

@@ -11,7 +11,8 @@ from layoutgen.hw.atoms import COPY_ATOMS, CopyAtom
 from layoutgen.plan.model import Access, Copy, Fetch, OperandName, Shared
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, in_vectors, vector_width, write_default
 from layoutgen.plan.tile import Level, composing, divide, join, largest_divisor, numbers, renumbered
-from layoutgen.spec import Spec, Tiler
+from layoutgen.spec import Spec
+from layoutgen.spec_fields import Tiler
 
 TRANSPOSE_K = 8  # a 32-byte sector holds eight words of a k-contiguous row
 GlobalMode = Literal["x", "k"]

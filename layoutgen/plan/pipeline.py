@@ -116,7 +116,8 @@ def plan_program(
     prologue += [*(move(name) for name in staged), *on(staged), *arrive(), LoadFragment(0, 0, depth)]
 
     first, last = spread
-    beside = [[] for _ in range(first)] + deal([*store, *(move(name) for name in copies)], last - first)
+    beside: list[list[Step]] = [[] for _ in range(first)]
+    beside += deal([*store, *(move(name) for name in copies)], last - first)
     beside[-1] += [*on(copies), *written]
     steady: list[Step] = []
     for k in range(0, block_k, depth):

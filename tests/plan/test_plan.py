@@ -186,9 +186,9 @@ def test_a_staged_copy_is_as_wide_as_its_values_on_each_side() -> None:
 def turned(block: tuple[int, int, int], stored: tuple[str, str] = ("x", "x"), **fields: Any) -> dict[str, Plan]:
     """The variants of a spec whose A and B go through registers, each to rows of x or of k."""
     rows = {
-        f"shared_{name}": f"({extent},{block[2]}):(1,{extent + 8})" if mode == "x" else f"({extent},{block[2]}):({block[2]},1)"
+        f"shared_{name}": f"({extent},{block[2]}):" + (f"(1,{extent + 8})" if mode == "x" else f"({block[2]},1)")
         for name, extent, mode in zip("ab", block[:2], stored, strict=True)
-    }  # fmt: skip
+    }
     text = Draft(block=block, copy_a="{atom: ldg.sts}", copy_b="{atom: ldg.sts}", **rows, **fields)
     owner, plans = owned(text), plan(text.spec())
     for each in plans:
@@ -211,9 +211,12 @@ def test_patches_of_every_variant() -> None:
     """What lies along k in global memory is turned to rows of x, and the other way; words are turned one by one."""
     plans = turned((64, 64, 32), ("x", "k"))
     widths = {
-        variant: [(o.copy.read_vector, o.copy.read_mode, o.copy.write_vector, o.copy.write_mode) for o in each.shared_operands]
+        variant: [
+            (copy.read_vector, copy.read_mode, copy.write_vector, copy.write_mode)
+            for copy in (operand.copy for operand in each.shared_operands)
+        ]
         for variant, each in plans.items()
-    }  # fmt: skip
+    }
     assert widths["ak_bn_16B"] == [(4, "k", 4, "x"), (4, "x", 4, "k")]
     assert widths["am_bk_16B"] == [(4, "x", 4, "x"), (4, "k", 4, "k")]
     assert widths["ak_bn_4B"] == [(1, "k", 1, "x"), (1, "x", 1, "k")]
@@ -222,9 +225,9 @@ def test_patches_of_every_variant() -> None:
 
 def test_runs_of_an_odd_extent_are_as_wide_as_an_access() -> None:
     """Of six k two at a time, not three of which each is an access of its own."""
-    six = {"block": (64, 64, 6), "shared_a": "(64,6):(6,1)", "copy_a": "{atom: ldg.sts}"}
-    for fields in (six, {**six, "copy_a": "{atom: cp.async}"}):
-        copy = plan(Draft(**fields).spec())[0].in_shared("a").copy
+    six: dict[str, Any] = {"block": (64, 64, 6), "shared_a": "(64,6):(6,1)"}
+    for atom in ("ldg.sts", "cp.async"):
+        copy = plan(Draft(**{**six, "copy_a": f"{{atom: {atom}}}"}).spec())[0].in_shared("a").copy
         assert (copy.read_vector, copy.write_vector, copy.element_k.size % 2) == (2, 2, 0)
 
 
