@@ -125,8 +125,8 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
         case "narrow-copy" if operand:
             yield from islice(_storages(operand), 1)
             yield from _copies(spec, primary, operand)
-        case "no-overlap":
-            yield Edit("shared.stages", 2)
+        case "no-overlap" | "l1-bound":
+            yield from (Edit("shared.stages", each) for each in (2, 3) if each > spec.shared.stages)
         case "odd-k" | "k-depth":
             yield from _depths(spec)
         case "spills" | "idle-schedulers":

@@ -132,7 +132,7 @@ def plan_fetch(
             f"{key}.values must be runs that divide a thread's values of a k-tile",
             got=f"<{values[0]}, {values[1]}> over {own[0]} x {own[1]}",
             allowed=f"divisors of {own[0]} and of {own[1]}",
-            fix=f"write {key}.values: [1, 1] for accesses of one element, or leave it out",
+            fix=f"write {key}.values: [1, 1], or leave it out",
             where=spec.where(f"{key}.values"),
         )
     unit = min(align, VECTOR_BYTES) // ITEMSIZE[getattr(spec.operands, operand).dtype]
