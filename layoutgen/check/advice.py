@@ -41,7 +41,7 @@ def _depth(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
         yield warning(
             spec, "no-overlap", "shared.stages", "a k-tile is fetched while another one is multiplied",
             "one stage of shared memory: no warp of a block multiplies while the next tile arrives",
-            f"2 .. {MAX_STAGES} stages", "write shared.stages: 2",
+            f"2 .. {MAX_STAGES} stages", "give shared.stages two or more",
         )  # fmt: skip
     if primary.stages > 1 and block_k % 2:
         yield warning(

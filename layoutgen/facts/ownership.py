@@ -103,7 +103,7 @@ def shared_banks(plan: Plan, operand: SharedOperand, stage: int = 0) -> Offsets:
 class Piece:
     """One access of a thread: (i, j) numbers it along x and k, `position` is an element's place in it.
 
-    first: the indices (element_x, element_k) of its first element; `width` of them follow along the access's mode.
+    first: the indices (element_x, element_k) of its first element; `width` of them follow along the mode that the access runs along.
     """
 
     i: int

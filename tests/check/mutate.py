@@ -32,7 +32,7 @@ def _number(choose: Choose, text: str) -> str:
 
 
 def _copy(choose: Choose) -> str:
-    fields = ["atom: " + choose(("cp.async", "ldg.sts"))]
+    fields = ["atom: " + choose(("cp.async", "cp.async", "ldg.sts", "ldg.sts", "ldg"))]
     if choose((True, False)):
         fields.append("threads: " + choose(LAYOUTS))
     if choose((True, False)):
@@ -45,7 +45,7 @@ def mutate(choose: Choose, draft: Draft) -> Draft:
     for _ in range(choose((1, 1, 2, 3))):
         field = choose(
             ("block", "warps", "lanes", "values", "warp", "shared_a", "shared_b", "copy_a", "copy_b", "stages",
-             "min_blocks", "contiguous", "arch")
+             "spread", "min_blocks", "contiguous", "arch")
         )  # fmt: skip
         old = getattr(draft, field)
         new: object
@@ -64,6 +64,10 @@ def mutate(choose: Choose, draft: Draft) -> Draft:
             new = choose((_copy(choose), old and _number(choose, old), None))
         elif field == "contiguous":
             new = (choose(("m", "k")), choose(("n", "k")))
+        elif field == "spread":
+            new = choose((None, (0, 1), (0, 2), (1, 3), (1, 7), (2, 3), (3, 3), (0, 1048576)))
+        elif field == "stages":
+            new = choose((0, 1, 2, 3, 8, 9, 32, 1048576))
         elif field == "arch":
             new = choose(("sm_80", "sm_86", "sm_90", "sm_90a", "sm_120a"))
         else:

@@ -32,12 +32,59 @@ def rules(found: Report) -> list[str]:
 LARGE = {"block": (128, 64, 8), "values": ("8", "4")}  # 8 x 8 values a thread: nothing is to be said
 
 
+# What is poor about each rung of the ladder is what the next ones mend; about all other specs nothing is to be said.
+POOR = {
+    "ladder_01_naive": ["l1-bound", "spills", "uncoalesced", "uncoalesced"],
+    "ladder_02_coalesced": ["l1-bound", "spills"],
+    "ladder_03_shared": ["no-overlap", "shared-bound"],
+    "ladder_04_thread_tile_1d": ["no-overlap", "shared-bound"],
+    "ladder_05_thread_tile_2d": ["bank-conflicts", "no-overlap", "shared-bound", "uncoalesced"],
+    "ladder_06_vectorised": ["bank-conflicts", "no-overlap", "shared-bound", "uncoalesced"],
+    "ladder_07_banks_linear": ["narrow-loads", "no-overlap", "uncoalesced"],
+    "ladder_08_banks_padded": [
+        "bank-conflicts", "bank-conflicts", "narrow-loads", "no-overlap", "shared-bound", "uncoalesced"
+    ],
+    "ladder_09_searched": ["bank-conflicts", "bank-conflicts", "no-overlap", "shared-bound", "uncoalesced"],
+    "ladder_10_warptile": ["bank-conflicts", "no-overlap"],
+}  # fmt: skip
+# Two blocks of 1024 threads, or of 51 KB, are more than a multiprocessor of an RTX 4090 holds.
+TOO_MANY_BLOCKS = {"ladder_01_naive", "ladder_02_coalesced", "ladder_12_cp_async"}
+# An A100 has half the FP32 lanes: its shared memory keeps up with them in spite of conflicts.
+KEEPS_UP = {"ladder_05_thread_tile_2d", "ladder_06_vectorised", "ladder_09_searched"}
+
+
 @pytest.mark.parametrize("device", ["h200", "a100-80gb", "rtx4090", "b200"])
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_the_specs_that_come_with_layoutgen_are_legal_and_nothing_is_to_be_said(path: Path, device: str) -> None:
+def test_the_specs_that_come_with_layoutgen_are_legal_and_only_of_the_ladder_is_something_to_be_said(
+    path: Path, device: str
+) -> None:
     found = check(load(path), DEVICES[device])
-    assert found.legal and found.findings == () and len(found.plans) == 9
+    if device == "rtx4090" and path.stem in TOO_MANY_BLOCKS:
+        assert [each.rule for each in found.findings] == ["min-blocks"]
+        return
+    assert found.legal and len(found.plans) == 9
+    poor = POOR.get(path.stem, [])
+    if device == "a100-80gb" and path.stem in KEEPS_UP:
+        poor = [rule for rule in poor if rule != "shared-bound"]
+    assert sorted(each.rule for each in found.findings) == poor
     assert require_legal(load(path), DEVICES[device]) == found
+
+
+def test_each_rung_is_told_what_it_is_poor_at() -> None:
+    """32 sectors for 32 numbers of a column; conflicts of B's reads from the fifth rung on, until warps have tiles."""
+
+    def said(name: str, rule: str) -> list[str]:
+        spec = load(next(path for path in SPECS if path.stem == name))
+        return [each.got for each in check(spec, DEVICES["h200"], mend=False).findings if each.rule == rule]
+
+    assert said("ladder_01_naive", "uncoalesced") == [
+        "32 sectors for each 4-byte access of load_a", "32 sectors for each 4-byte access of write_d"
+    ]  # fmt: skip
+    for name in ("ladder_05_thread_tile_2d", "ladder_06_vectorised", "ladder_09_searched"):
+        assert "8 wavefronts for each 16-byte access of fragment_b" in said(name, "bank-conflicts")
+    assert said("ladder_08_banks_padded", "bank-conflicts")[0].startswith("4 wavefronts for each 4-byte access")
+    assert not any("fragment" in got for got in said("ladder_10_warptile", "bank-conflicts"))
+    assert said("ladder_07_banks_linear", "narrow-loads") == ["4-byte loads through ((8,16),8):((16,1),128)"]
 
 
 def test_shared_memory_is_the_device_s() -> None:
@@ -58,8 +105,8 @@ def test_a_fix_of_an_error_brings_no_other_error() -> None:
     (nine,) = report(stages=9, **deep).of("error")
     assert (nine.rule, nine.fix) == ("stages", "write shared.stages: 6")
     assert report(stages=6, **deep).legal and not report(stages=7, **deep).legal
-    (one,) = report(stages=1, block=(128, 128, 128), values=("8", "4")).of("error")
-    assert one.fix == "use a smaller block tile, and 2 to 8 stages"
+    (many,) = report(stages=9, block=(128, 128, 128), values=("8", "4")).of("error")
+    assert many.fix == "use a smaller block tile, and 2 to 8 stages"
     # Another error that comes to light is no reason to keep nine stages.
     (hidden,) = report(stages=9, values=("4", "3")).of("error")
     assert hidden.fix == "write shared.stages: 8"
@@ -156,13 +203,18 @@ def test_the_absurd_is_refused_at_once(fields: dict[str, object], rule: str) -> 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_a_check_takes_a_tenth_of_its_half_second(path: Path) -> None:
+    """All of it, where edits must be tried for what is poor."""
     spec = load(path)
-    times = []
-    for _ in range(3):
-        before = process_time()
-        check(spec, DEVICES["h200"])
-        times.append(process_time() - before)
-    assert min(times) < 0.05
+
+    def seconds(*, mend: bool) -> float:
+        times = []
+        for _ in range(3):
+            before = process_time()
+            check(spec, DEVICES["h200"], mend=mend)
+            times.append(process_time() - before)
+        return min(times)
+
+    assert seconds(mend=False) < 0.05 and seconds(mend=True) < (0.5 if path.stem in POOR else 0.05)
 
 
 def test_a_block_of_the_most_threads_and_values_is_checked_in_time() -> None:

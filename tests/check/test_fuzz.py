@@ -22,13 +22,14 @@ from layoutgen.check.rules import RULES
 from layoutgen.emit import emit
 from layoutgen.errors import SpecError
 from layoutgen.hw.devices import DEVICES
+from layoutgen.plan.model import Copy, SharedOperand
 from layoutgen.spec import load, loads
 from tests.check.edits import applied
 from tests.check.mutate import mutate
 from tests.kernels.harness import SCHEDULES, Case, failure, kernel
 from tests.plan.drafts import Choose, Draft, draft, of_spec
 from tests.plan.naive import owned, words
-from tests.plan.proofs import prove, prove_copy, prove_tile
+from tests.plan.proofs import prove, prove_copy, prove_fetch, prove_tile
 
 MUTANTS, SHARDS = 10_000, 10
 MEND_EVERY, PROVE_EVERY, SHIPPED_EVERY = 20, 25, 9
@@ -140,17 +141,22 @@ def test_ten_thousand_mutants(shard: int) -> None:
         if report.legal:
             primary, owner = report.plans[0], owned(text)
             prove_tile(primary, owner)
-            for operand in primary.operands:
-                prove_copy(operand, 16, words(text, operand.name))
+            for operand, mine in zip(primary.operands, (owner.m, owner.n), strict=True):
+                if isinstance(operand, SharedOperand):
+                    prove_copy(operand, 16, words(text, operand.name))
+                else:
+                    prove_fetch(operand, 16, mine)
+            rules[f"legal with {min(primary.stages, 2)} stages"] += 1
             if seed // SHARDS % PROVE_EVERY == 0:
                 prove_legal(text, report)
             if to_mend:
                 edits += mend(text, report)
     assert rules["legal"] > 200 and edits > 10
+    assert all(rules[f"legal with {stages} stages"] > 10 for stages in (0, 1, 2))
     assert set(rules) >= {
         "arch", "lanes", "warps", "threads", "stages", "compose", "coverage-c", "registers", "shared-memory",
         "shared-overlap", "min-blocks", "odd-k", "narrow-loads", "narrow-copy", "bank-conflicts", "uncoalesced",
-        "shared-bound", "spills",
+        "shared-bound", "spills", "no-overlap", "l1-bound",
     }  # fmt: skip
 
 
@@ -165,8 +171,9 @@ def small_legal_mutants() -> Iterator[tuple[Draft, Report]]:
         report = checked(text, "h200", mend=False)
         if report is None or not report.legal or report.plans[0].threads.threads > 128:
             continue
+        copies = [each.copy for each in report.plans[0].operands]
         kind = tuple(
-            (each.copy.atom.name, each.copy.read_vector, each.copy.write_vector) for each in report.plans[0].operands
+            (copy.atom.name, copy.read_vector, copy.write_vector if isinstance(copy, Copy) else 0) for copy in copies
         )
         if kind not in seen:
             seen.add(kind)

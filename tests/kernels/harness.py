@@ -54,6 +54,14 @@ SCHEDULES = tuple(Schedule(landing, order) for landing in ("early", "late") for 
 )
 
 
+def schedules(plan: Plan) -> tuple[Schedule, ...]:
+    """Those that differ for a plan: copies that no cp.async makes land at once, and threads that share no memory never
+    meet."""
+    landings = {"late"} if all(each.copy.atom.through_registers for each in plan.operands) else {"early", "late"}
+    orders = {"lockstep", 1, 2} if plan.stages else {"lockstep"}
+    return tuple(each for each in SCHEDULES if each.landing in landings and each.order in orders)
+
+
 @cache
 def kernel(plan: Plan) -> sim.Kernel:
     """The plan's kernel from the cache of built artifacts."""
@@ -127,12 +135,14 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
 def cases(plan: Plan) -> Iterator[Case]:
     """Few problems that meet every edge: ragged m, n and k, fewer k-tiles than stages, none, several blocks, scales.
 
-    A variant that needs aligned rows gets extents that are multiples of four; ragged all the same.
+    A variant that needs aligned rows gets extents that are multiples of four; ragged all the same, but for a BLK_K
+    that divides four.
     """
     block_m, block_n, block_k = plan.tile.block
     unit = 4 if max(plan.requirements.a.align, plan.requirements.b.align, plan.requirements.c.align) > 4 else 1
-    ragged_k = 2 * block_k + (4 if unit == 4 else 3)
-    yield Case(block_m + 4 * unit, block_n - 4, (plan.stages + 2) * block_k + unit, alpha=1.5, beta=-0.5)
+    many_k, ragged_k = (plan.stages + 2) * block_k + unit, 2 * block_k + (4 if unit == 4 else 3)
+    many_k, ragged_k = (-(-k // unit) * unit for k in (many_k, ragged_k))
+    yield Case(block_m + 4 * unit, block_n - 4, many_k, alpha=1.5, beta=-0.5)
     yield Case(block_m - 8, 12 * unit, ragged_k, placed="poisoned")
     yield Case(4 * unit, block_n + unit * 8, unit, beta=2.0)
     yield Case(unit, unit, 0, beta=1.0)

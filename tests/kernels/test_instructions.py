@@ -37,25 +37,17 @@ OPCODES = {name: op for op, name in SASS.items()}
 
 @pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
 def test_every_access_of_the_machine_code_is_one_of_the_plans(each: Plan) -> None:
-    """By source lines: so many instructions of each access as the program's steps have pieces, two paths of D.
-
-    Copies of A and B of one width share a line of CuTe's header, and count together.
-    """
-    together = {"copy_a", "copy_b"} if each.a.copy.write.bytes == each.b.copy.write.bytes else set()
-
-    def name(access: str | None) -> str | None:
-        return "copies" if access in together else access
-
+    """By source lines: so many instructions of each access as the program's steps have pieces, two paths of D."""
     planned: Counter[tuple[str | None, str, int]] = Counter()
     problem = packed(each, *each.tile.block, beta=1.0)
     block = WorkRange(0, 0, 0, each.tile.block[2])
     for sites in block_sites(each, problem, block):
         paths = 2 if sites.name == "write_d" else 1
-        planned[name(sites.name), OPCODES[sites.opcode], sites.bytes] += paths * sites.active.shape[0]
+        planned[sites.name, OPCODES[sites.opcode], sites.bytes] += paths * sites.active.shape[0]
     source = emit(each)
     cubin = build.build(source.text, source.launch.kernel, ARCH).cubin
     assembled = Counter(
-        (name(run.access_of(each, instruction.lines)), instruction.opcode, instruction.bytes)
+        (run.access_of(each, instruction.lines), instruction.opcode, instruction.bytes)
         for instruction in build.sass_instructions(cubin, each.name)
         if instruction.opcode in SASS
     )
@@ -70,7 +62,7 @@ def test_the_main_loop_multiplies_one_k_tile(each: Plan) -> None:
     block_m, block_n, block_k = each.tile.block
     assert loop.ffma == block_m * block_n * block_k // each.threads.threads
     assert loop.memory == sum(access.instructions for access in access_facts(each) if access.per == "k-tile")
-    assert 0 < loop.other < loop.ffma
+    assert 0 < loop.other < max(loop.ffma, 3 * loop.memory)  # addresses and predicates, of which few values have many
     found = facts(each, DEVICES["h200"], loop=loop)
     assert found.bound.issue == loop.instructions * each.threads.threads / 32 / 4
 

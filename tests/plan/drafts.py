@@ -18,6 +18,7 @@ Choose = Callable[[Sequence[Any]], Any]
 class Draft:
     """The text of each field of a spec."""
 
+    name: str = "draft"
     block: tuple[int, int, int] = (64, 64, 8)
     warps: str = "(2,2):(2,1)"
     lanes: str = "(8,4):(4,1)"
@@ -38,7 +39,7 @@ class Draft:
 
     def text(self) -> str:
         lines = [
-            "name: draft",
+            f"name: {self.name}",
             "about: a spec for tests",
             f"arch: {self.arch}",
             f"operands: {{a: {{dtype: f32, contiguous: {self.contiguous[0]}}}, b: {{dtype: f32, contiguous: "
