@@ -90,7 +90,7 @@ def occupancy(plan: Plan, registers_per_thread: int, device: Device) -> Occupanc
     per_block = -(-plan.shared_bytes // device.shared_unit) * device.shared_unit + device.shared_reserved_per_block
     return Occupancy(
         registers=warps // of_block,
-        shared_memory=device.shared_per_sm // per_block,
+        shared_memory=device.shared_per_sm // max(1, per_block),  # of a block that has none, as many as one likes
         threads=device.max_warps_per_sm // of_block,
         block_slots=device.max_blocks_per_sm,
         warps=of_block,

@@ -136,19 +136,48 @@ def test_static_accesses_of_warptile_128x128_by_hand() -> None:
 
 
 def test_static_accesses_of_a_staged_copy_by_hand() -> None:
-    """A: 64 x 8 words by 128 threads through registers, k-contiguous: one word at a time on both sides."""
+    """A: 64 x 8 words by 128 threads through registers, k-contiguous: four words of a row are loaded at once, by the
+    prologue for two tiles, and stored in four rows."""
     counts = static_accesses(primary(copy_a="{atom: ldg.sts}"))
     tile = 4 * 4  # values of a thread: 32 x 32 by a warp of (8,4) lanes of 4 x 4, in two columns
     assert counts == {
         ("ld.shared", 16): (1 + 8) * (1 + 2),
-        ("ld.global", 4): 2 * 4,
         ("st.shared", 4): 2 * 4,
         ("cp.async", 16): 2 * 1,
         ("st.global", 16): 2 * 2 * tile // 4,
-        ("ld.global", 16): 2 * tile // 4,
+        ("ld.global", 16): 3 * 1 + 2 * tile // 4,
     }
-    wide = static_accesses(primary(copy_a="{atom: ldg.sts, values: [1, 4]}"))  # four k are loaded at once, stored apart
-    assert wide["ld.global", 16] == 2 * 1 + 2 * tile // 4 and wide["st.shared", 4] == 2 * 4
+    words = static_accesses(primary(copy_a="{atom: ldg.sts, values: [1, 1]}"))
+    assert words["ld.global", 4] == 3 * 4 and words["st.shared", 4] == 2 * 4
+    patch = static_accesses(primary(block=(64, 64, 32), copy_a="{atom: ldg.sts}"))  # 4 x 4 of it are a thread's
+    assert patch["ld.global", 16] == 3 * 4 + 2 * tile // 4 and patch["st.shared", 16] == 2 * 4
+
+
+def test_static_accesses_of_parts_by_hand() -> None:
+    """The same, dealt out: a part has its own instructions, and all parts are the whole."""
+    whole, dealt = (
+        primary(copy_a="{atom: ldg.sts}", spread=spread, block=(64, 64, 16)) for spread in ((0, 1), (0, 15))
+    )
+    assert len(dealt.program.steady) > len(whole.program.steady)
+    assert static_accesses(whole) == static_accesses(dealt)
+
+
+def test_static_accesses_without_shared_memory_by_hand() -> None:
+    """A thread's 4 x 8 values of 8 k: A's rows in two loads of four k each, B's k in two of four n; before the loop and
+    in it."""
+    tile = 4 * 4
+    assert static_accesses(primary(stages=0)) == {
+        ("ld.global", 16): 2 * (4 * 2 + 8 * 2) + 2 * tile // 4,
+        ("st.global", 16): 2 * 2 * tile // 4,
+    }
+
+
+def test_static_accesses_of_one_stage_and_of_several_k_by_hand() -> None:
+    """A along k: four values times two turns of four k; B along n: two runs for each k. Copies stand before the loop
+    and in it."""
+    counts = static_accesses(primary(stages=1, shared_a="(64,8):(8,1)"))
+    assert counts["ld.shared", 16] == 4 * 2 + 2 * 8
+    assert counts["cp.async", 16] == 2 * (1 + 1)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SPECS.glob("*.yaml")))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import lcm
 from typing import Literal
 
 import numpy as np
@@ -133,7 +134,8 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
 
 
 def cases(plan: Plan) -> Iterator[Case]:
-    """Few problems that meet every edge: ragged m, n and k, fewer k-tiles than stages, none, several blocks, scales.
+    """Few problems that meet every edge: ragged m, n and k, fewer k-tiles than stages, none, several blocks, scales;
+    and one of whole tiles, whose first k is not zero as that of a ragged one is.
 
     A variant that needs aligned rows gets extents that are multiples of four; ragged all the same, but for a BLK_K
     that divides four.
@@ -146,3 +148,4 @@ def cases(plan: Plan) -> Iterator[Case]:
     yield Case(block_m - 8, 12 * unit, ragged_k, placed="poisoned")
     yield Case(4 * unit, block_n + unit * 8, unit, beta=2.0)
     yield Case(unit, unit, 0, beta=1.0)
+    yield Case(block_m, block_n, lcm(unit, block_k * (1 + plan.stages % 2)))
