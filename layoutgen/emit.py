@@ -14,6 +14,7 @@ from layoutgen import paths
 from layoutgen.algebra import Layout, cute_type
 from layoutgen.errors import counted
 from layoutgen.plan.model import (
+    Advance,
     Copy,
     CopyTile,
     Fetch,
@@ -21,6 +22,7 @@ from layoutgen.plan.model import (
     LoadFragment,
     LoadTile,
     Operand,
+    OperandName,
     OperandRequirement,
     Plan,
     SharedOperand,
@@ -31,6 +33,7 @@ from layoutgen.plan.schedule import raster_words
 
 ParamType = Literal["i32", "i64", "f32", "ptr"]
 _ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d)$")
+CURSOR = {"fetch": "next_tile", "fetch_a": "next_a", "fetch_b": "next_b"}
 VECTOR_TYPE = {4: "float", 8: "float2", 16: "float4"}
 
 
@@ -104,6 +107,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals["kind_of"] = lambda step: type(step).__name__
     environment.globals["move_name"] = move_name
+    environment.globals["cursor_name"] = CURSOR
     return environment
 
 
@@ -171,6 +175,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "operands": [a, b],
         "a": a,
         "b": b,
+        "cursors": _cursors(plan, views),
         "moves": list(_moves(plan, views)),
         "accesses_of": _accesses(plan),
         "asynchronous": any(not o.copy.atom.through_registers for o in plan.operands),
@@ -366,6 +371,21 @@ def _fragments_together(plan: Plan) -> int:
     return max((step.count for step in plan.program.steps if isinstance(step, LoadFragment)), default=1)
 
 
+def _cursors(plan: Plan, views: dict[str, dict[str, object]]) -> list[dict[str, object]]:
+    """The lambdas that move on to the next k-tile to fetch: of both operands, or one of each."""
+    steps = dict.fromkeys(step for step in plan.program.steps if isinstance(step, Advance))
+    return [
+        {"name": CURSOR[step.cursor], "left": _left(plan, moved[0]), "operands": [views[name] for name in moved]}
+        for step in steps
+        if (moved := [operand.name for operand in plan.operands if step.fetches(operand.name)])
+    ]
+
+
+def _left(plan: Plan, operand: OperandName) -> str:
+    """The variable that counts the k-tiles of an operand that are left to fetch."""
+    return "tiles_left" if Advance("fetch") in plan.program.steps else f"tiles_left_{operand}"
+
+
 def _in_parts(plan: Plan) -> set[str]:
     """The moves that the program makes a few pieces at a time."""
     pieces: dict[str, set[tuple[int, int]]] = {}
@@ -406,7 +426,7 @@ def _move(
     elif "x" in guards:
         tests.append(f"{row} < {operand.x}")
     elif "tile" in guards:
-        tests.append(f"tiles_left_{operand.name} > 0")
+        tests.append(f"{_left(plan, operand.name)} > 0")
     if "k" in guards:
         tests.append(f"{first_k} >= 0")
     predicate = " && ".join(tests)

@@ -237,9 +237,16 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Move a cursor on: the k-tile of an operand to fetch next, or the stage that is read or written."""
+    """Move a cursor on: the k-tile to fetch next, or the stage that is read or written.
 
-    cursor: Literal["fetch_a", "fetch_b", "read", "write"]
+    fetch moves both operands on, fetch_a or fetch_b one, where they are not fetched equally far ahead.
+    """
+
+    cursor: Literal["fetch", "fetch_a", "fetch_b", "read", "write"]
+
+    def fetches(self, operand: OperandName) -> bool:
+        """Whether it is this operand's next k-tile that it moves on."""
+        return self.cursor in ("fetch", f"fetch_{operand}")
 
 
 @dataclass(frozen=True, slots=True)
