@@ -121,8 +121,10 @@ def plan_program(
 
     first, last = spread
     beside: list[list[Step]] = [[] for _ in range(first)]
-    beside += deal([*store, *(move(name) for name in copies)], last - first)
-    beside[-1] += [*on(copies), *written]
+    beside += deal([*store, *(move(name) for name in (*asynchronous, *staged))], last - first)
+    wrote = max(k for k, steps in enumerate(beside) if any(isinstance(step, StoreTile | CopyTile) for step in steps))
+    beside[wrote] += written
+    beside[-1] += on(copies)
     steady: list[Step] = []
     for k in range(0, block_k, depth):
         after = k + depth
