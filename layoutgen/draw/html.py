@@ -135,7 +135,7 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, Any]:
         "contiguous": operand.contiguous,
         "itemsize": ITEMSIZE[operand.dtype],
         "vector": shared.fragment.vector if shared else fetch.read_vector,
-        "along": shared.fragment.mode if shared else fetch.vector_mode,
+        "along": shared.fragment.mode if shared else fetch.read_mode,
         "shared": _shared(plan, shared) if shared else None,
         "copy": {
             "atom": fetch.atom.name,
