@@ -56,7 +56,7 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         dark=variables(DARK),
         looks=rules(_VARIABLES),
         map=map_svgs(plan),
-        states=SHARED_STATES if plan.shared_operands else REGISTER_STATES,
+        states=_states(plan),
         lanes=timeline_svg(moments, stage_names(plan)),
         data=page_data(plan, moments, thread),
         keyboard=KEYBOARD,
@@ -201,7 +201,7 @@ LANE, STEP, WIDEST, LONG = 30.0, 7.0, 24.0, 880.0  # pixels of a row of the time
 LETTER = 5.6  # pixels of a letter at a row's left
 _LOOKS = {"empty": "panel", "arriving": "t1", "landed": "t3", "ready": "t2"}
 SHARED_STATES = (
-    ("t1", "arriving: copies are in flight"),
+    ("t1", "arriving: copies are in flight, or not all stored"),
     ("t3", "landed: each thread knows of its own copies"),
     ("t2", "ready: all threads have met, and may read"),
 )
@@ -209,6 +209,18 @@ REGISTER_STATES = (
     ("t1", "arriving: loads are in flight"),
     ("t2", "ready: a multiply-add has waited for them"),
 )
+STAGED_STATES = (
+    ("t1", "arriving: copies or loads are in flight, or not all stored"),
+    SHARED_STATES[1],
+    ("t2", "ready: all threads have met, and may read; in registers: a store has waited for the loads"),
+)
+
+
+def _states(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """What the timeline's colours say, where it has stages, or registers, or both."""
+    if not plan.stages:
+        return REGISTER_STATES
+    return STAGED_STATES if any(each.copy.atom.through_registers for each in plan.operands) else SHARED_STATES
 
 
 def timeline_svg(moments: tuple[Moment, ...], names: tuple[str, ...]) -> dict[str, Any]:
