@@ -8,9 +8,12 @@ from dataclasses import replace
 import pytest
 
 from layoutgen.draw.timeline import Moment, Stage, stage_names, timeline
+from layoutgen.errors import PlanError
 from layoutgen.plan import Plan
+from layoutgen.plan import plan as plans_from
 from layoutgen.plan.model import Advance, Barrier, CopyTile, LoadFragment, LoadTile, Mma, Program, StoreTile, Wait
-from tests.draw.conftest import plans_of
+from tests.draw.conftest import DRAFTS, plans_of
+from tests.explain.stages import spread
 
 TURNS = 6
 
@@ -45,6 +48,21 @@ def faults(plan: Plan) -> list[str]:
 
 def test_the_walk_is_that_of_a_right_kernel(drawn: Plan) -> None:
     assert faults(drawn) == []
+
+
+@pytest.mark.parametrize("name", ["k_vectors", "spread"])
+def test_copies_are_dealt_out_no_further_than_a_kernel_stands(name: str) -> None:
+    """However far a spec spreads them: what is accepted walks right. Past the fragments of the next tile, none would."""
+    block_k = DRAFTS[name].block[2]
+    accepted = []
+    for last in range(1, block_k + 1):
+        try:
+            plan = plans_from(spread(DRAFTS[name], 0, last))[0]
+        except PlanError:
+            continue
+        accepted.append(last)
+        assert faults(plan) == [], last
+    assert accepted == list(range(1, block_k - (4 if name == "k_vectors" else 1) + 1))
 
 
 def without(plan: Plan, kind: type, number: int = 0) -> Plan:
