@@ -52,7 +52,7 @@ def test_the_walk_is_that_of_a_right_kernel(drawn: Plan) -> None:
 
 @pytest.mark.parametrize("name", ["k_vectors", "spread"])
 def test_copies_are_dealt_out_no_further_than_a_kernel_stands(name: str) -> None:
-    """However far a spec spreads them: what is accepted walks right. Past the fragments of the next tile, none would."""
+    """However far a spec spreads them: what is accepted walks right. Past the next tile's fragments none would."""
     block_k = DRAFTS[name].block[2]
     accepted = []
     for last in range(1, block_k + 1):
