@@ -44,6 +44,7 @@ def test_links_lead_somewhere() -> None:
         ROOT / "docs" / "algebra.md",
         ROOT / "docs" / "measured.md",
         ROOT / "docs" / "bench.md",
+        ROOT / "docs" / "ladder.md",
     ):
         for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
             assert (file.parent / target).exists(), f"{file.name}: {target}"
