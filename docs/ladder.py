@@ -1,6 +1,6 @@
 """Write docs/ladder.md from docs/ladder.md.j2, the specs, their facts, and what was measured of them.
 
-    python docs/ladder.py       # after python docs/pictures.py
+    python docs/pictures.py && python -m docs.ladder
 
 The template has the words; every figure in them, every line of YAML and every table comes from here. A test holds the
 page to what this writes. Without a measurement (benchmarks/results/ladder-h200.json, made by `layoutgen bench`) the
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from docs.pictures import DOCS, MEASURED, MODES, RESULTS, RUNGS, SHAPE
 from layoutgen import paths, spec
 from layoutgen.bench import Result, Row, read
 from layoutgen.facts import AccessFacts, Facts, facts
@@ -28,19 +29,10 @@ from layoutgen.plan.model import Barrier, IssueOrder, SharedOperand
 from layoutgen.problem import dense
 from layoutgen.run import choose
 
-DOCS = Path(__file__).parent
 PAGE = DOCS / "ladder.md"
-RESULTS = DOCS.parent / "benchmarks" / "results"
-MEASURED = RESULTS / "ladder-h200.json"
 ORIGINALS = RESULTS / "originals-h200.json"  # {"method": .., "kernels": {spec: {"kernel": whose, "tflops": ..}}}
-SHAPE, MODES = (4096, 4096, 4096), "kn"
 DEVICE = DEVICES["h200"]
-NAMES = (
-    "ladder_01_naive", "ladder_02_coalesced", "ladder_03_shared", "ladder_04_thread_tile_1d",
-    "ladder_05_thread_tile_2d", "ladder_06_vectorised", "ladder_07_banks_linear", "ladder_08_banks_padded",
-    "ladder_09_searched", "ladder_10_warptile", "ladder_11_double_buffer", "ladder_12_cp_async",
-    "salykov_128x128x8", "salykov_128x256x8", "sgemm_128x256x16",
-)  # fmt: skip
+NAMES = tuple(RUNGS)  # lowest first
 NOT_YET = "not measured yet"
 
 
