@@ -245,11 +245,9 @@ def _accesses(plan: Plan) -> dict[str, list[dict[str, object]]]:
 
 def _loop_words(plan: Plan) -> str:
     if plan.stages > 1:
-        staged = {each.copy.atom.through_registers for each in plan.operands}
-        words = "multiply one k-tile a turn while the one kStages - 1 ahead is "
-        if staged == {True}:
-            return f"{words}stored, then the one after it loaded"
-        return words + ("copied, or stored from registers that the one after it is loaded to" if True in staged else "copied")
+        staged = [each.copy.atom.through_registers for each in plan.operands]
+        moved = ["copied"] * (not all(staged)) + ["stored and the next one loaded"] * any(staged)
+        return f"multiply one k-tile a turn while the one kStages - 1 ahead is {', or '.join(moved)}"
     if plan.stages == 1:
         return "multiply one k-tile a turn, then fetch the next into its place"
     return "multiply the fragments of one k-tile a turn, then load those of the next"

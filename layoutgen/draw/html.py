@@ -201,7 +201,7 @@ LANE, STEP, WIDEST, LONG = 30.0, 7.0, 24.0, 880.0  # pixels of a row of the time
 LETTER = 5.6  # pixels of a letter at a row's left
 _LOOKS = {"empty": "panel", "arriving": "t1", "landed": "t3", "ready": "t2"}
 SHARED_STATES = (
-    ("t1", "arriving: copies are in flight, or not all stored"),
+    ("t1", "arriving: copies are in flight"),
     ("t3", "landed: each thread knows of its own copies"),
     ("t2", "ready: all threads have met, and may read"),
 )

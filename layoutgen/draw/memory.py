@@ -131,8 +131,8 @@ def _turning(operand: SharedOperand) -> str:
     """How a thread turns what it copies."""
     copy, modes = operand.copy, {"x": operand.x, "k": "k"}
     return (
-        f"It reads along {modes[copy.read_mode]} and writes along {modes[copy.write_mode]}: a block of passes within "
-        "a line is a patch that is turned in registers. "
+        f"Within a line is a patch that a thread turns in its registers: read along {modes[copy.read_mode]}, written "
+        f"along {modes[copy.write_mode]}, a pass at a time. "
     )
 
 

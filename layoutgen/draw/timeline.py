@@ -217,8 +217,12 @@ def _elements(pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
 
 def _part(step: CopyTile | LoadTile | StoreTile, pieces: int, tile: int | None) -> str:
     """What is moved: the operand, its k-tile, and which of so many accesses of a thread, unless they are all."""
-    part = "" if step.last - step.first == pieces else f", {_span(step.first, step.last)} of {pieces}"
+    part = "" if step.last - step.first == pieces else f", {_access(step.first, step.last)} of {pieces}"
     return f"{step.operand.upper()}, tile {tile}{part}"
+
+
+def _access(first: int, end: int) -> str:
+    return f"access{'es' * (end > first + 1)} {_span(first, end)}"
 
 
 def _span(first: int, end: int) -> str:

@@ -70,8 +70,9 @@ def _how_copied(operand: SharedOperand) -> str:
     who = f"{copy.participants} threads x {plural(elements, 'element')} (i,j)"
     if copy.atom.through_registers:
         read = f"{copy.reads} ld.global of {copy.read_vector * itemsize} bytes{_along(operand, 'read')}"
-        write = f"{copy.writes} st.shared of {copy.write.bytes} bytes{_along(operand, 'write')}"
-        return f"{who}: {read}, then {write}"
+        if turned(copy):
+            return f"{who}: {read}, {copy.writes} st.shared of {copy.write.bytes}{_along(operand, 'write')}"
+        return f"{who}: {read}, then {copy.writes} st.shared of {copy.write.bytes} bytes"
     return f"{who} by {copy.writes} cp.async of {copy.write.bytes} bytes"
 
 

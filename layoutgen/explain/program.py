@@ -26,7 +26,7 @@ from layoutgen.plan.schedule import raster_words, work
 Move = CopyTile | LoadTile | StoreTile
 _MOVES = (CopyTile, LoadTile, StoreTile)
 _VERBS = {CopyTile: "cp.async", LoadTile: "load", StoreTile: "store"}
-_MOVED = {CopyTile: ("copies", "cp.async"), LoadTile: ("loads", "ld.global"), StoreTile: ("stores", "st.shared")}
+_MOVED = {CopyTile: ("copied", "cp.async"), LoadTile: ("loaded", "ld.global"), StoreTile: ("stored", "st.shared")}
 SAMPLE_TILES = 32  # the tiles a side of the problem that the raster is shown on
 
 
@@ -113,21 +113,19 @@ def _between(plan: Plan, steady: Sequence[tuple[Step, int | None]]) -> str:
     for step, tile in steady:
         k += isinstance(step, Mma)
         if isinstance(step, _MOVES):
-            noun, opcode = _MOVED[type(step)]
-            accesses = f"{step.operand.upper()}'s {_pieces(plan, step)} {opcode}"
-            done = f"{noun} of {_tile(tile, turn=True)} {_way(plan, step)}"
+            verb, opcode = _MOVED[type(step)]
+            done = f"{_tile(tile, turn=True)} {verb}" + ("" if isinstance(step, LoadTile) else f" {_way(plan, step)}")
+            accesses = f"{step.operand.upper()} by {_pieces(plan, step)} {opcode}"
             at.setdefault(done, {}).setdefault(accesses, []).append((k, step.last - step.first))
-    told = [
-        f"{done}: {', '.join(f'{whose}, {_shares(ks)}' for whose, ks in each.items())}" for done, each in at.items()
-    ]
-    return f"Between, a thread's {'; '.join(told)}."
+    told = [f"{done}: {', '.join(whose + _shares(ks) for whose, ks in each.items())}" for done, each in at.items()]
+    return f"Between, {'; '.join(told)}."
 
 
 def _shares(dealt: Sequence[tuple[int, int]]) -> str:
-    """How many at which k."""
+    """At which k, and how many at each where that is not one."""
     counts = [count for _, count in dealt]
-    many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} each"
-    return f"{many if len(set(counts)) == 1 else ' + '.join(map(str, counts))} at k {runs([k for k, _ in dealt])}"
+    many = f", {counts[0]} each" if len(set(counts)) == 1 else f", {' + '.join(map(str, counts))}"
+    return f"{many if max(counts) > 1 and len(counts) > 1 else ''} at k {runs([k for k, _ in dealt])}"
 
 
 def _tile(tile: int | None, *, turn: bool) -> str:

@@ -179,7 +179,7 @@ def test_what_the_lanes_of_a_warp_load(name: str, letter: OperandName) -> None:
         # A pass of some lanes is one access: neighbours along the mode that it runs along.
         for places in together.values():
             xs, ks = ({place[i] for place in places} for i in (0, 1))
-            run, other = (xs, ks) if operand.copy.vector_mode == "x" else (ks, xs)
+            run, other = (xs, ks) if operand.copy.read_mode == "x" else (ks, xs)
             assert len(other) == 1 and sorted(run) == list(range(min(run), min(run) + vector))
         told = re.findall(r"A pass of a warp moves ([\d.]+) sectors? of 32 bytes", drawing.about)
         (cost,) = (each for each in access_facts(plan) if each.name == f"load_{letter}")
@@ -391,3 +391,21 @@ def test_pictures_are_small_and_the_same_twice(name: str, level: str) -> None:
 def test_what_can_not_be_drawn(drawn: Plan, level: str, options: dict[str, object], said: str) -> None:
     with pytest.raises((DrawError, RequestError), match=said):
         level_drawing(drawn, level, **options)  # type: ignore[arg-type]
+
+
+def test_a_line_goes_round_each_patch_that_a_thread_turns() -> None:
+    """sgemm_128x256x16: 2 m x 4 k of A a thread, read by rows and written by columns; B has none of its own mode."""
+    plan = plans_of("sgemm_128x256x16")[0]
+    copied = plan.a.copy
+    outlined = set()
+    for number, panel in enumerate(level_drawing(plan, "copy_a").panels):
+        outlined |= {(32 * number + box.row, box.column, box.rows, box.columns) for box in panel.outlines}
+    assert outlined == {(copied.thread_x(t), copied.thread_k(t), 2, 4) for t in range(256)}
+    told = "Within a line is a patch that a thread turns in its registers: read along k, written along m"
+    assert told in level_drawing(plan, "copy_a").about
+    assert "turns" not in level_drawing(plan, "copy_b").about
+    turning = next(each for each in plans_of("sgemm_128x256x16") if each.variant == "ak_bk_16B")
+    assert "read along k, written along n" in level_drawing(turning, "copy_b").about
+    boxes = [box for panel in level_drawing(turning, "copy_b").panels for box in panel.outlines]
+    assert {(box.rows, box.columns) for box in boxes} == {(4, 4)} and len(boxes) == 256
+    assert level_drawing(plans_of("fine")[0], "copy_a").panels[0].outlines == ()
