@@ -20,7 +20,6 @@ from layoutgen.plan.model import (
     Fetch,
     Guard,
     LoadFragment,
-    LoadTile,
     Operand,
     OperandName,
     OperandRequirement,

@@ -24,7 +24,18 @@ from layoutgen.facts.banks import (
     wavefronts,
 )
 from layoutgen.facts.ownership import first_word
-from layoutgen.plan.model import Advance, CopyTile, Fetch, LoadFragment, LoadTile, Operand, OperandName, Plan, SharedOperand, StoreTile
+from layoutgen.plan.model import (
+    Advance,
+    CopyTile,
+    Fetch,
+    LoadFragment,
+    LoadTile,
+    Operand,
+    OperandName,
+    Plan,
+    SharedOperand,
+    StoreTile,
+)
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 from layoutgen.plan.tile import WARP_SIZE

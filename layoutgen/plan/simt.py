@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from layoutgen.errors import PlanError, counted
 from layoutgen.plan.copies import GlobalMode, plan_copy, plan_fetch
 from layoutgen.plan.epilogue import plan_epilogue
