@@ -8,198 +8,17 @@ file is reported in one go, and every key remembers its line so that later stage
 from __future__ import annotations
 
 import difflib
-import keyword
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    PrivateAttr,
-    ValidationError,
-    WithJsonSchema,
-)
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic_core import ErrorDetails
 
-from layoutgen.algebra import Layout
-from layoutgen.errors import LayoutError, SpecError, Where
+from layoutgen.errors import SpecError, Where
+from layoutgen.spec_fields import About, Arch, Block, Count, DType, Matrix, Name, Spread, Stages, Tile, is_name
 from layoutgen.yamltext import INVALID, Document, Places, describe, read
-
-MAX_INT: Final = 1 << 20  # no extent, stride or count of one thread block comes near it
-
-Arch = Literal[
-    "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"
-]  # fmt: skip
-DType = Literal["f32"]
-Tiler = tuple[Layout, ...]
-"""One layout per mode, as in CuTe; an int n stands for the contiguous run n:1."""
-
-
-# ---- fields: each reads one value's text, or refuses it with the end of a sentence that starts with the key ----
-
-
-def _refuse(rule: str, got: object, *, allowed: str | None = None, fix: str | None = None) -> NoReturn:
-    raise PydanticCustomError("layoutgen", "{rule}", {"rule": rule, "got": got, "allowed": allowed, "fix": fix})
-
-
-def _text(value: object, rule: str, allowed: str) -> str:
-    if not isinstance(value, str):
-        _refuse(rule, describe(value), allowed=allowed)
-    return value
-
-
-def _name(value: object) -> str:
-    allowed = "a lower-case letter, then lower-case letters, digits and _; at most 64; no keyword of Python"
-    text = _text(value, "must be a name", allowed)
-    if not _is_name(text):
-        _refuse("must be a name", repr(text), allowed=allowed)
-    return text
-
-
-def _is_name(text: str) -> bool:
-    return re.fullmatch(r"[a-z][a-z0-9_]{0,63}", text) is not None and not keyword.iskeyword(text)
-
-
-def _about(value: object) -> str:
-    # It becomes a `//` comment of the emitted file, where a backslash at the end would swallow the next line.
-    allowed = "1 to 200 printable characters, the last of them no backslash"
-    text = _text(value, "must be one line of text", allowed)
-    if not text.strip() or len(text) > 200 or not text.isprintable() or text.endswith("\\"):
-        _refuse("must be one line of text", repr(text), allowed=allowed)
-    return text
-
-
-def _integer(value: object, rule: str = "must be a positive integer") -> int:
-    allowed = f"1 to {MAX_INT}, in decimal digits"
-    text = _text(value, rule, allowed)
-    if not re.fullmatch(r"[1-9][0-9]{0,6}", text) or int(text) > MAX_INT:
-        _refuse(rule, repr(text), allowed=allowed)
-    return int(text)
-
-
-def _stages(value: object) -> int:
-    return 0 if value == "0" else _integer(value, "must be a number of stages")
-
-
-def _spread(value: object) -> tuple[int, int]:
-    rule, allowed = "must be a range of k", "two integers [first, last], the last larger than the first, such as [1, 15]"
-    modes = _modes(value)
-    if modes is None or len(modes) != 2:
-        _refuse(rule, describe(value), allowed=allowed)
-    first, last = (0 if mode == "0" else _integer(mode, rule) for mode in modes)
-    if first >= last:
-        _refuse(rule, f"[{first}, {last}]", allowed=allowed)
-    return first, last
-
-
-def _layout(value: object) -> Layout:
-    example = "a layout in CuTe's notation, such as (8,4):(4,1)"
-    text = _text(value, "must be a layout", example)
-    if len(text) > 400 or any(len(n) > 7 or int(n) > MAX_INT for n in re.findall(r"[0-9]+", text)):
-        rule, allowed = "must be a layout of modest size", f"numbers up to {MAX_INT}, at most 400 characters"
-        _refuse(rule, repr(text[:60] + "..." if len(text) > 60 else text), allowed=allowed)
-    try:
-        layout = Layout.parse(text)
-    except LayoutError as error:
-        got = error.got if error.got and text in error.got else f"{text!r}: {error.got}"
-        _refuse(f"is a layout, and {error.rule}", got, allowed=error.allowed or example, fix=error.fix)
-    if min(layout.flat_stride, default=0) < 0:
-        _refuse("must be a layout of positions", str(layout), allowed="strides of at least 0")
-    return layout
-
-
-def _matrix(value: object) -> Layout:
-    """A layout of two modes; 32:1 is one column, (32,1):(1,0)."""
-    layout = _layout(value)
-    if not isinstance(layout.shape, tuple):
-        return Layout((layout.shape, 1), (layout.stride, 0))
-    if layout.rank != 2:
-        _refuse("must be a layout of two modes", str(layout), allowed="(m,n):(stride,stride), each nested at will")
-    return layout
-
-
-def _modes(value: object) -> list[object] | None:
-    """The modes of [x, y] or <x, y> as they are written, or None for anything else."""
-    if isinstance(value, list):
-        return value
-    match = re.fullmatch(r"\s*<(.*)>\s*", value, re.DOTALL) if isinstance(value, str) else None
-    if match is None:
-        return None
-    modes, depth = [""], 0
-    for char in match[1]:
-        depth += (char == "(") - (char == ")")
-        if char == "," and not depth:
-            modes.append("")
-        else:
-            modes[-1] += char
-    return [mode.strip() for mode in modes]
-
-
-def _tiler(value: object) -> Tiler:
-    allowed = "a tile [8, 4] or one layout per mode <(4,2):(1,16), 8>"
-    modes = _modes(value)
-    if modes is None or len(modes) != 2:
-        _refuse("must be a tile of two modes", describe(value), allowed=allowed)
-    return tuple(_mode(mode) for mode in modes)
-
-
-def _mode(value: object) -> Layout:
-    if isinstance(value, str) and ":" not in value and "(" not in value:
-        return Layout(_integer(value, "must hold positive integers or layouts"), 1)
-    return _layout(value)
-
-
-def _block(value: object) -> tuple[int, int, int]:
-    modes = _modes(value)
-    if modes is None or len(modes) != 3:
-        _refuse("must be a block tile", describe(value), allowed="three integers [M, N, K]")
-    m, n, k = (_integer(mode, "must hold positive integers") for mode in modes)
-    return m, n, k
-
-
-def _show_tiler(tiler: Tiler) -> list[int] | str:
-    runs = [mode.size for mode in tiler if not isinstance(mode.shape, tuple) and mode.stride == 1]
-    return runs if len(runs) == len(tiler) else f"<{', '.join(map(str, tiler))}>"
-
-
-# What JSON's types say of a text: YAML 1.1 takes `2` and even `32:1` for numbers, and `yes` for a truth value.
-_DIGITS: Final[dict[str, Any]] = {"type": "string", "pattern": "^[1-9][0-9]{0,6}$"}
-_COUNT: Final[dict[str, Any]] = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_INT}, _DIGITS]}
-_COUNT_OR_0: Final[dict[str, Any]] = {"anyOf": [*_COUNT["anyOf"], {"enum": [0, "0"]}]}
-_LAYOUT: Final[dict[str, Any]] = {
-    "anyOf": [
-        {"type": "string", "pattern": "^[ ]*[(1-9][(), 0-9]*(:[(), 0-9]+)?$", "maxLength": 400},
-        {"type": "integer", "minimum": 1},
-    ]
-}
-_TILER: Final[dict[str, Any]] = {"type": "string", "pattern": "^[ ]*<[(),: 0-9]*>[ ]*$"}
-
-
-def _list(items: dict[str, Any], count: int) -> dict[str, Any]:
-    return {"anyOf": [_TILER, {"type": "array", "items": items, "minItems": count, "maxItems": count}]}
-
-
-_NAME: Final[dict[str, Any]] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$", "not": {"enum": keyword.kwlist}}
-_ABOUT: Final[dict[str, Any]] = {
-    "type": ["string", "number", "boolean"],
-    "maxLength": 200,
-    "pattern": r"^[^\n]*[^\\\n]$",
-}
-
-Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME)]
-About = Annotated[str, PlainValidator(_about), WithJsonSchema(_ABOUT)]
-Count = Annotated[int, PlainValidator(_integer), WithJsonSchema(_COUNT)]
-Stages = Annotated[int, PlainValidator(_stages), WithJsonSchema(_COUNT_OR_0)]
-Matrix = Annotated[Layout, PlainValidator(_matrix), PlainSerializer(str), WithJsonSchema(_LAYOUT)]
-Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), WithJsonSchema(_list(_LAYOUT, 2))]
-Spread = Annotated[tuple[int, int], PlainValidator(_spread), WithJsonSchema(_list(_COUNT_OR_0, 2))]
-Block = Annotated[tuple[int, int, int], PlainValidator(_block), WithJsonSchema(_list(_COUNT, 3))]
-
 
 # ---- the language: a model per mapping, a field per key; the docstrings are the JSON schema's descriptions ----
 
@@ -362,8 +181,8 @@ def _loads(text: str, path: str, stem: str | None) -> Spec:
         details = found.errors(include_url=False)
         errors += [_error(document, detail) for detail in details if not _is_reported(detail)]
     name = document.root.get("name") if isinstance(document.root, dict) else None
-    if stem is not None and isinstance(name, str) and _is_name(name) and name != stem:
-        fix = f"rename the file to {name}.yaml" + (f" or write `name: {stem}`" if _is_name(stem) else "")
+    if stem is not None and isinstance(name, str) and is_name(name) and name != stem:
+        fix = f"rename the file to {name}.yaml" + (f" or write `name: {stem}`" if is_name(stem) else "")
         rule, where = "name must equal the file's stem", document.places.where("name")
         errors.append(SpecError(rule, got=repr(name), allowed=stem, fix=fix, where=where))
     if spec is None or errors:

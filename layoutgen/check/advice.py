@@ -113,8 +113,8 @@ def _scattered(spec: Spec, primary: Plan, access: AccessFacts, narrow: set[str])
         fix = (
             "let neighbouring lanes own neighbouring columns of n: give n the strides of 1 in tiling.lanes"
             if copied is None
-            else f"let neighbouring threads in copies.{operand} copy neighbouring elements of global memory, 32 bytes at "
-            "least"
+            else f"let neighbouring threads in copies.{operand} copy neighbouring elements of global memory, 32 bytes "
+            "at least"
         )
     else:  # its lanes load what they multiply
         fix = f"let neighbouring lanes load one element, or neighbours in {copied.contiguous}: turn tiling.lanes"

@@ -14,7 +14,8 @@ from layoutgen.hw.devices import Device
 from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE, compose_tile, map_threads, mend_cover, numbers, renumbered
-from layoutgen.spec import Arch, Spec
+from layoutgen.spec import Spec
+from layoutgen.spec_fields import Arch
 
 
 def architecture(spec: Spec, device: Device) -> Iterator[Finding]:

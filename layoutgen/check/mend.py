@@ -18,7 +18,8 @@ from layoutgen.plan.model import SharedOperand
 from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, default_shared
 from layoutgen.plan.tile import WARP_SIZE, largest_divisor
-from layoutgen.spec import Copy, Spec, Tiler
+from layoutgen.spec import Copy, Spec
+from layoutgen.spec_fields import Tiler
 
 MOST_TRIES = 24  # edits for one finding; each takes some milliseconds
 PADS = (4, 8, 12, 16, 20, 24, 28, 0)  # words after a row, in the order in which they are tried
@@ -124,8 +125,8 @@ def _edits(spec: Spec, primary: Plan, finding: Finding) -> Iterator[Edit]:
         case "narrow-copy" if operand:
             yield from islice(_storages(operand), 1)
             yield from _copies(spec, primary, operand)
-        case "no-overlap":
-            yield Edit("shared.stages", 2)
+        case "no-overlap" | "l1-bound":
+            yield from (Edit("shared.stages", each) for each in (2, 3) if each > spec.shared.stages)
         case "odd-k" | "k-depth":
             yield from _depths(spec)
         case "spills" | "idle-schedulers":

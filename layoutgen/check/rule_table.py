@@ -81,9 +81,9 @@ EVERY: tuple[Rule, ...] = (
     ),
     _read(
         "positive",
-        "Extents, stages and counts are positive integers in decimal digits.",
-        "A pipeline of under one stage holds no tile, and a tile of no extent has no owner.",
-        {"shared.stages": "0"},
+        "Extents and counts are positive integers in decimal digits; stages, and k of copies.spread, may be 0.",
+        "A tile of no extent has no owner, and groups of no tiles walk nowhere.",
+        {"schedule.group": "0"},
     ),
     _read(
         "layout",
@@ -154,9 +154,9 @@ EVERY: tuple[Rule, ...] = (
     ),
     _error(
         "stages",
-        "The main loop is a pipeline of 2 to 8 stages of shared memory.",
-        "With one stage no tile can arrive while another is multiplied: all warps wait for memory, every k-tile.",
-        {"shared.stages": "1"},
+        "The main loop has at most 8 stages of shared memory.",
+        "Two or three hide the way from memory; what more hold is missing elsewhere.",
+        {"shared.stages": "9"},
     ),
     _error(
         "shared-memory",
@@ -172,7 +172,7 @@ EVERY: tuple[Rule, ...] = (
     ),
     _error(
         "compose",
-        "Each level's extents divide those of the level around it.",
+        "Each level's extents divide those of the level around it, and copies go where stages, and a turn's k, allow.",
         "Where they do not, elements would be owned twice or left out.",
         {"tiling.values": "[8, 3]"},
     ),
@@ -281,8 +281,8 @@ EVERY: tuple[Rule, ...] = (
         "Loads from global memory take no longer over a k-tile than its FFMAs do.",
         "L1 serves one 128-byte line a clock. Where each thread loads what it multiplies for itself, the same elements "
         "pass through it once for every warp that needs them: shared memory, read in larger pieces, takes them once.",
-        {**_DEFAULTS, "shared.stages": "0", "tiling.block": "[16, 128, 4]", "tiling.warp": None, "tiling.values": "[4, 4]",
-         "schedule.min_blocks": "1"},
+        {**_DEFAULTS, "shared.stages": "0", "operands.a.contiguous": "m", "tiling.block": "[16, 32, 8]",
+         "tiling.warp": None, "tiling.values": "[1, 4]"},
     ),
     _warning(
         "shared-bound",

@@ -11,7 +11,8 @@ from layoutgen.hw.atoms import COPY_ATOMS, CopyAtom
 from layoutgen.plan.model import Access, Copy, Fetch, OperandName, Shared
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, in_vectors, vector_width, write_default
 from layoutgen.plan.tile import Level, composing, divide, join, largest_divisor, numbers, renumbered
-from layoutgen.spec import Spec, Tiler
+from layoutgen.spec import Spec
+from layoutgen.spec_fields import Tiler
 
 TRANSPOSE_K = 8  # a 32-byte sector holds eight words of a k-contiguous row
 GlobalMode = Literal["x", "k"]
@@ -54,7 +55,7 @@ def default_values(
     extents: dict[GlobalMode, int] = {"x": tile[0], "k": tile[1]}
     runs: dict[GlobalMode, int] = {"x": 1, "k": 1}
     if global_mode == shared_mode or threads is not None:
-        runs[global_mode] = largest_divisor(extents[global_mode], vector)
+        runs[global_mode] = gcd(extents[global_mode], vector)  # of 6, runs of 2: one of 3 is three accesses
     if global_mode != shared_mode and threads is not None:
         shares = max(1, tile[0] * tile[1] // (threads * runs[global_mode]))
         runs[shared_mode] = gcd(extents[shared_mode], min(vector, 1 << (shares.bit_length() - 1)))
@@ -131,7 +132,7 @@ def plan_fetch(
             f"{key}.values must be runs that divide a thread's values of a k-tile",
             got=f"<{values[0]}, {values[1]}> over {own[0]} x {own[1]}",
             allowed=f"divisors of {own[0]} and of {own[1]}",
-            fix=f"write {key}.values: [1, 1] for accesses of one element, or leave it out",
+            fix=f"write {key}.values: [1, 1], or leave it out",
             where=spec.where(f"{key}.values"),
         )
     unit = min(align, VECTOR_BYTES) // ITEMSIZE[getattr(spec.operands, operand).dtype]

@@ -183,8 +183,8 @@ class CopyTile:
     """Start cp.async of a part of the operand's next k-tile into the write stage.
 
     first, last: of a thread's pieces, those from first up to last; a piece is an access, (i, j) of the copy with i
-    fastest. guards: the predicates it runs under: "x", the row lies inside the operand; "tile", a k-tile is left to fetch;
-    "k", the element does not lie before k = 0 (else it lands as zero).
+    fastest. guards: the predicates it runs under: "x", the row lies inside the operand; "tile", a k-tile is left to
+    fetch; "k", the element does not lie before k = 0 (else it lands as zero).
     """
 
     operand: OperandName

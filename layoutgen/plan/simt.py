@@ -135,15 +135,15 @@ def _plan(
 
 
 def _spread(spec: Spec, depth: int) -> tuple[int, int]:
-    """copies.spread, where fragments of so many k are loaded together. Raises PlanError where a turn has not those k."""
-    first, last = spec.copies.spread
-    most = max(1, spec.tiling.block[2] - depth) if spec.shared.stages > 1 else 1
+    """copies.spread, for fragments of `depth` k that are loaded together. Raises PlanError where it ends too late."""
+    (first, last), stages, block_k = spec.copies.spread, spec.shared.stages, spec.tiling.block[2]
+    most = max(1, block_k - depth) if stages > 1 else 1
     if last > most:
-        one = "with fewer than 2 stages, copies are not dealt out"
+        few = ": with fewer than 2 stages, copies are not dealt out" if stages < 2 else ""
         raise PlanError(
             "copies are dealt out over k of a turn before its last fragments, which are the next tile's",
-            got=f"copies.spread: [{first}, {last}] of {spec.tiling.block[2]} k, {counted(spec.shared.stages, 'stage')}",
-            allowed=f"[0, 1] .. [{most - 1}, {most}]" if most > 1 else f"[0, 1]: {one}" if spec.shared.stages < 2 else "[0, 1]",
+            got=f"copies.spread: [{first}, {last}] of {block_k} k, {counted(stages, 'stage')}",
+            allowed=f"[0, 1] .. [{most - 1}, {most}]" if most > 1 else f"[0, 1]{few}",
             fix=f"write copies.spread: [{min(first, most - 1)}, {most}]" if most > 1 else "leave copies.spread out",
             where=spec.where("copies.spread"),
         )

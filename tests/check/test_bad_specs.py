@@ -23,7 +23,7 @@ LOAD = list((ROOT / "tests/bad/load").glob("*.yaml"))
 MEND = re.compile(r"^( *)[^#\n]*?# mend: (.*)$", re.MULTILINE)
 NO_EDIT = {"hint_alignment", "hint_memory_bound", "hint_overhang"}  # faults of the problem, not of a line
 POOR = {"bank-conflicts", "uncoalesced", "shared-bound", "idle-schedulers", "narrow-loads", "narrow-copy", "odd-k",
-        "k-depth", "spills"}  # fmt: skip
+        "k-depth", "spills", "no-overlap", "l1-bound"}  # fmt: skip
 HINTS = {"waves", "overhang", "alignment", "raster", "memory-bound"}
 
 

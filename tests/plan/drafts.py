@@ -30,6 +30,7 @@ class Draft:
     stages: int = 2
     copy_a: str | None = None
     copy_b: str | None = None
+    spread: tuple[int, int] | None = None
     raster: str = "along_m"
     group: int = 1
     min_blocks: int = 1
@@ -55,6 +56,7 @@ class Draft:
             f"  stages: {self.stages}",
         ]
         copies = [f"  {name}: {copy}" for name, copy in (("a", self.copy_a), ("b", self.copy_b)) if copy]
+        copies += [f"  spread: {list(self.spread)}"] if self.spread else []
         lines += ["copies:", *copies] if copies else []
         lines.append(f"schedule: {{raster: {self.raster}, group: {self.group}, min_blocks: {self.min_blocks}}}")
         return "\n".join(lines) + "\n"
@@ -143,8 +145,10 @@ def _warp_tile(choose: Choose, size: int, warps: int, cuts: list[int]) -> tuple[
     return str(size), size * warps * (2 if kind == "repeat" else 1)
 
 
-def _copy(choose: Choose, extent: int, block_k: int, threads: int) -> str | None:
-    """A copy: the planner's, or some divisors of the tile as threads and values."""
+def _copy(choose: Choose, extent: int, block_k: int, threads: int, stages: int) -> str | None:
+    """A copy: the planner's, or some divisors of the tile as threads and values; without stages, of values alone."""
+    if stages == 0:
+        return choose((None, "{atom: ldg}", "{atom: ldg, values: [1, 1]}", "{atom: ldg, values: [1, 2]}"))  # type: ignore[no-any-return]
     atom = choose(("cp.async", "cp.async", "ldg.sts"))
     kind = choose(("none", "atom", "threads", "values", "both", "both"))
     if kind == "none":
@@ -193,6 +197,8 @@ def draft(choose: Choose) -> Draft:
         extents.append(extent)
     block_k = choose((1, 2, 3, 4, 5, 8, 8, 16))
     threads = 32 * prod(warp_counts)
+    stages = choose((0, 1, 2, 2, 3, 4, 8))
+    first = choose(range(block_k))
     return Draft(
         block=(extents[0], extents[1], block_k),
         warps=warps,
@@ -201,11 +207,12 @@ def draft(choose: Choose) -> Draft:
         warp=(warp[0], warp[1]) if warp != [str(e // w) for e, w in zip(extents, warp_counts, strict=True)] else None,
         order=choose(("m", "n", "serpentine_m", "serpentine_n")),
         contiguous=(choose(("m", "k")), choose(("n", "k"))),
-        shared_a=_shared(choose, extents[0], block_k),
-        shared_b=_shared(choose, extents[1], block_k),
-        stages=choose((2, 2, 3, 4, 8)),
-        copy_a=_copy(choose, extents[0], block_k, threads),
-        copy_b=_copy(choose, extents[1], block_k, threads),
+        shared_a=_shared(choose, extents[0], block_k) if stages else None,
+        shared_b=_shared(choose, extents[1], block_k) if stages else None,
+        stages=stages,
+        copy_a=_copy(choose, extents[0], block_k, threads, stages),
+        copy_b=_copy(choose, extents[1], block_k, threads, stages),
+        spread=choose((None, None, (first, choose(range(first + 1, block_k + 1))))) if stages > 1 else None,
         raster=choose(("along_m", "along_n")),
         group=choose((1, 3, 8, 1 << 20)),
     )
@@ -245,6 +252,7 @@ def of_spec(spec: Spec) -> Draft:
         stages=spec.shared.stages,
         copy_a=copy(spec.copies.a),
         copy_b=copy(spec.copies.b),
+        spread=spec.copies.spread,
         raster=spec.schedule.raster,
         group=spec.schedule.group,
         min_blocks=spec.schedule.min_blocks,

@@ -48,7 +48,7 @@ def test_plans_of_random_specs_are_right_or_refused(text: Draft) -> None:
 
 def test_plans_of_wilder_specs_are_right_and_few_are_refused() -> None:
     """Plain random numbers spread better than shrinkable ones."""
-    planned = vectors = 0
+    planned = vectors = direct = by_k = patches = 0
     for seed in range(150):
         text = draft(Random(seed).choice)
         try:
@@ -59,8 +59,15 @@ def test_plans_of_wilder_specs_are_right_and_few_are_refused() -> None:
         for each in (plans[0], plans[1 + seed % 8]):
             prove(each, text, owner)
         planned += 1
-        vectors += any(o.copy.read_vector > 1 and o.fragment.vector > 1 for o in plans[0].operands)
-    assert planned > 110 and vectors > 15
+        vectors += any(o.copy.read_vector > 1 and o.fragment.vector > 1 for o in plans[0].shared_operands)
+        direct += not plans[0].shared_operands
+        by_k += any(o.fragment.depth > 1 for o in plans[0].shared_operands)
+        patches += any(
+            min(o.copy.read_vector, o.copy.write_vector) > 1 and o.copy.read_mode != o.copy.write_mode
+            for each in plans
+            for o in each.shared_operands
+        )
+    assert planned > 100 and min(vectors, direct, by_k) > 10 and patches > 3
 
 
 @pytest.mark.parametrize(
@@ -150,8 +157,8 @@ def test_accesses_are_as_wide_as_their_own_mode_allows(values: tuple[str, str]) 
     assert all((o.copy.read_vector, o.copy.write_vector) == (4, 4) for o in first.operands)
     assert [o.copy.read_vector for o in plan(text.spec())[4].operands] == [1, 1]
     turned = plan(replace(text, contiguous=("k", "k"), shared_b="(64,8):(12,1)", copy_b="{atom: ldg.sts}").spec())[0]
-    assert (turned.a.copy.read_vector, turned.a.copy.write_vector) == (1, 1)
-    assert (turned.b.copy.read_vector, turned.b.copy.write_vector, turned.b.fragment.vector) == (4, 4, 1)
+    assert (turned.a.copy.read_vector, turned.a.copy.write_vector) == (4, 1)
+    assert (turned.b.copy.read_vector, turned.b.copy.write_vector, turned.b.fragment.vector) == (4, 4, 4)
 
 
 def test_rows_of_the_default_shared_memory_start_on_boundaries() -> None:
@@ -163,18 +170,113 @@ def test_rows_of_the_default_shared_memory_start_on_boundaries() -> None:
     prove(first, text, owned(text))
 
 
-def test_a_staged_copy_is_wide_on_the_side_that_can_be() -> None:
-    """Four k of A are loaded at once and stored one by one; four m are stored at once and loaded one by one."""
-    by_k = plan(Draft(copy_a="{atom: ldg.sts, values: [1, 4]}").spec())[0].a.copy
-    assert (by_k.read_vector, by_k.write_vector, by_k.vector_mode) == (4, 1, "k")
-    by_m = plan(Draft(copy_a="{atom: ldg.sts, values: [4, 1]}").spec())[0].a.copy
-    assert (by_m.read_vector, by_m.write_vector, by_m.vector_mode) == (1, 4, "x")
-    both = plan(Draft(copy_a="{atom: ldg.sts, values: [4, 4]}").spec())[0].a.copy
-    assert (both.read_vector, both.write_vector, both.vector_mode) == (1, 4, "x")
+def test_a_staged_copy_is_as_wide_as_its_values_on_each_side() -> None:
+    """Four k of A are loaded at once and stored one by one; four m are stored at once and loaded one by one; a patch of
+    4 x 4 is turned in registers, by loads along k and stores along m."""
+
+    def of(values: str, variant: int = 0) -> tuple[int, str, int, str]:
+        copy = plan(Draft(copy_a=f"{{atom: ldg.sts, values: {values}}}").spec())[variant].in_shared("a").copy
+        return copy.read_vector, copy.read_mode, copy.write_vector, copy.write_mode
+
+    assert of("[1, 4]") == (4, "k", 1, "x")
+    assert of("[4, 1]") == (1, "k", 4, "x")
+    assert of("[4, 4]") == (4, "k", 4, "x") and of("[2, 4]") == (4, "k", 2, "x")
 
 
-def test_fragments_have_one_slot_for_an_odd_number_of_k() -> None:
-    assert [plan(Draft(block=(64, 64, k)).spec())[0].a.fragment.slots for k in (1, 2, 7, 8)] == [1, 2, 1, 2]
+def turned(block: tuple[int, int, int], stored: tuple[str, str] = ("x", "x"), **fields: Any) -> dict[str, Plan]:
+    """The variants of a spec whose A and B go through registers, each to rows of x or of k."""
+    rows = {
+        f"shared_{name}": f"({extent},{block[2]}):" + (f"(1,{extent + 8})" if mode == "x" else f"({block[2]},1)")
+        for name, extent, mode in zip("ab", block[:2], stored, strict=True)
+    }
+    text = Draft(block=block, copy_a="{atom: ldg.sts}", copy_b="{atom: ldg.sts}", **rows, **fields)
+    owner, plans = owned(text), plan(text.spec())
+    for each in plans:
+        prove(each, text, owner)
+    return {each.variant: each for each in plans}
+
+
+@pytest.mark.parametrize(
+    ("block_k", "patch"), [(4, (1, 4)), (8, (1, 4)), (16, (2, 4)), (32, (4, 4)), (64, (4, 4)), (3, (1, 1))]
+)
+def test_the_planner_turns_patches_that_leave_no_thread_idle(block_k: int, patch: tuple[int, int]) -> None:
+    """128 threads for 64 x BLK_K elements: an access is as wide as they leave it on the shared side."""
+    copy = turned((64, 64, block_k))["ak_bn_16B"].in_shared("a").copy
+    assert tuple(each.size for each in copy.values) == patch
+    assert (copy.read_mode, copy.read_vector, copy.write_mode, copy.write_vector) == ("k", patch[1], "x", patch[0])
+    assert copy.participants == {3: 96, 4: 64}.get(block_k, 128)
+
+
+def test_patches_of_every_variant() -> None:
+    """What lies along k in global memory is turned to rows of x, and the other way; words are turned one by one."""
+    plans = turned((64, 64, 32), ("x", "k"))
+    widths = {
+        variant: [
+            (copy.read_vector, copy.read_mode, copy.write_vector, copy.write_mode)
+            for copy in (operand.copy for operand in each.shared_operands)
+        ]
+        for variant, each in plans.items()
+    }
+    assert widths["ak_bn_16B"] == [(4, "k", 4, "x"), (4, "x", 4, "k")]
+    assert widths["am_bk_16B"] == [(4, "x", 4, "x"), (4, "k", 4, "k")]
+    assert widths["ak_bn_4B"] == [(1, "k", 1, "x"), (1, "x", 1, "k")]
+    assert all(read == 1 for read, *_ in widths["any"])
+
+
+def test_runs_of_an_odd_extent_are_as_wide_as_an_access() -> None:
+    """Of six k two at a time, not three of which each is an access of its own."""
+    six: dict[str, Any] = {"block": (64, 64, 6), "shared_a": "(64,6):(6,1)"}
+    for atom in ("ldg.sts", "cp.async"):
+        copy = plan(Draft(**{**six, "copy_a": f"{{atom: {atom}}}"}).spec())[0].in_shared("a").copy
+        assert (copy.read_vector, copy.write_vector, copy.element_k.size % 2) == (2, 2, 0)
+
+
+def test_cp_async_turns_nothing() -> None:
+    """It moves what lies together on both sides: a word at a time, where the sides run along other modes."""
+    for each in plan(Draft(block=(64, 64, 32)).spec()):
+        for operand in each.shared_operands:
+            copy = operand.copy
+            assert copy.read_vector == copy.write_vector
+            assert copy.read_mode == copy.write_mode or copy.read_vector == 1
+
+
+@pytest.mark.parametrize(
+    ("contiguous", "reads"), [(("k", "n"), [(4, "k"), (4, "x")]), (("m", "k"), [(2, "x"), (4, "k")])]
+)
+def test_without_shared_memory_each_thread_loads_what_it_multiplies(
+    contiguous: tuple[str, str], reads: list[tuple[int, str]]
+) -> None:
+    """As wide as its runs of k, or of its 2 x 4 values."""
+    text = Draft(block=(32, 64, 8), values=("2", "4"), stages=0, contiguous=contiguous)
+    owner, plans = owned(text), plan(text.spec())
+    for each in plans:
+        prove(each, text, owner)
+        assert each.shared_operands == () and each.shared_bytes == 0 and each.program.slots == 8
+    assert [(o.copy.read_vector, o.copy.read_mode) for o in plans[0].operands] == reads
+    assert sorted(p.variant for p in plans) == sorted([*VARIANTS, "any"])
+    single = replace(text, copy_a="{atom: ldg, values: [1, 1]}", copy_b="{atom: ldg, values: [2, 2]}")
+    first = plan(single.spec())[0]
+    assert [o.copy.read_vector for o in first.operands] == [1, 2]
+    assert [o.copy.read_vector for o in plan(single.spec())[1].operands] != [1, 2]  # values are the primary variant's
+    prove(first, single, owner)
+
+
+def test_fragments_have_one_slot_for_an_odd_number_of_k_or_for_one_stage() -> None:
+    def slots(stages: int, **fields: Any) -> list[int]:
+        return [plan(Draft(block=(64, 64, k), stages=stages, **fields).spec())[0].program.slots for k in (1, 2, 7, 8)]
+
+    assert slots(2) == slots(8) == [1, 2, 1, 2]
+    assert slots(1) == [1, 1, 1, 1] and slots(0) == [1, 2, 7, 8]
+
+
+@pytest.mark.parametrize(("block_k", "vector"), [(4, 4), (6, 2), (8, 4), (7, 1)])
+def test_fragments_of_rows_along_k_bring_several_k(block_k: int, vector: int) -> None:
+    text = Draft(block=(64, 64, block_k), shared_a=f"(64,{block_k}):({block_k},1)", contiguous=("k", "n"))
+    first = plan(text.spec())[0]
+    a, b = (operand.fragment for operand in first.shared_operands)
+    assert (a.vector, a.mode, a.depth) == (vector, "k" if vector > 1 else "x", vector)
+    assert (b.vector, b.mode, b.depth) == (4, "x", 1)
+    prove(first, text, owned(text))
 
 
 def test_plans_are_deterministic_values() -> None:
@@ -223,8 +325,32 @@ def test_the_naive_repetitions() -> None:
         ({"shared_a": "(32,16):(1,32)"}, "  a: (32", "shared.a must be a layout of the (m, k) tile"),
         ({"shared_b": "((6,11),8):((1,8),88)"}, "  b: (", "shared.b must be a layout of the (n, k) tile"),
         ({"shared_a": "((2,32),8):((300,1),32)"}, "  a: (", None),
-        ({"stages": 1}, "stages:", "2 to 8 stages"),
-        ({"stages": 9}, "stages:", "2 to 8 stages"),
+        ({"stages": 9}, "stages:", "at most 8 stages"),
+        ({"stages": 0, "copy_a": "{atom: cp.async}"}, "  a: {", "without stages of shared memory, threads load what"),
+        ({"stages": 0, "copy_b": "{atom: ldg.sts}"}, "  b: {", "without stages of shared memory, threads load what"),
+        ({"stages": 1, "copy_a": "{atom: ldg}"}, "  a: {", "what stages of shared memory hold is copied there"),
+        ({"copy_b": "{atom: ldg}"}, "  b: {", "what stages of shared memory hold is copied there"),
+        (
+            {"stages": 0, "copy_a": "{atom: ldg, threads: (32,4):(4,1)}"},
+            "  a: {",
+            "ldg loads what its thread multiplies",
+        ),
+        (
+            {"stages": 0, "copy_a": "{atom: ldg, values: [3, 1]}"},
+            "  a: {",
+            "must be runs that divide a thread's values",
+        ),
+        (
+            {"stages": 0, "copy_b": "{atom: ldg, values: [1, 3]}"},
+            "  b: {",
+            "must be runs that divide a thread's values",
+        ),
+        ({"stages": 0, "copy_a": "{atom: ldg, values: <(2,2):(1,4), 1>}"}, "  a: {", "must be runs that divide"),
+        ({"spread": (0, 8)}, "  spread:", "copies are dealt out over k of a turn before its last fragments"),
+        ({"spread": (2, 7), "shared_a": "(64,8):(8,1)"}, "  spread:", "copies are dealt out over k of a turn"),
+        ({"spread": (1, 2), "stages": 1}, "  spread:", "copies are dealt out over k of a turn"),
+        ({"spread": (0, 2), "stages": 0}, "  spread:", "copies are dealt out over k of a turn"),
+        ({"spread": (0, 2), "block": (64, 64, 1)}, "  spread:", "copies are dealt out over k of a turn"),
         ({"copy_a": "{atom: cp.async, threads: (256,1):(1,0)}"}, "  a: {", "be threads of the block"),
         ({"copy_a": "{atom: cp.async, threads: (8,8):(8,2)}"}, "  a: {", "number their positions"),
         ({"copy_a": "{atom: cp.async, threads: ((2,2),2):((1,1),5)}"}, "  a: {", "number their positions"),

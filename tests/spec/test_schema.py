@@ -27,6 +27,8 @@ UNTOLD = {
     "huge_stride": "a pattern does not compare numbers",
     "incongruent_layout": "a pattern does not match brackets",
     "name_of_another_file": "the schema doesn't know the file's name",
+    "spread_backwards": "a schema does not compare numbers",
+    "spread_of_nothing": "a schema does not compare numbers",
     "three_modes": "a pattern does not count modes within brackets",
     "unclosed_layout": "a pattern does not match brackets",
     "zero_extent": "a pattern that told extents from strides would refuse nested layouts",
@@ -69,6 +71,8 @@ def test_few_are_untold() -> None:
         ("tiling.block", "<128, 128, 16>"), ("tiling.block", '["128", 128, "16"]'), ("tiling.lanes", "32:1"),
         ("tiling.lanes", "( 8, 4 ):( 4, 1 )"), ("tiling.values", "<(4,2):(1,16), 4>"), ("tiling.values", "[8, 4:1]"),
         ("tiling.values", '["(4,2)", 4]'), ("shared.stages", '"2"'), ("about", "12"), ("about", "yes"),
+        ("shared.stages", "0"), ("shared.stages", "1"), ("copies.spread", "[0, 4]"), ("copies.spread", '["1", 7]'),
+        ("copies.spread", "<1, 7>"),
     ],
 )  # fmt: skip
 def test_other_ways_to_write_a_value_validate(key: str, value: str) -> None:
@@ -82,8 +86,9 @@ def test_other_ways_to_write_a_value_validate(key: str, value: str) -> None:
     ("key", "value"),
     [
         ("tiling.block", [128, 128]), ("tiling.block", "128"), ("tiling.lanes", "8x4"),
-        ("tiling.lanes", "(8,4):(-4,1)"), ("tiling.values", [8]), ("tiling.values", "8"), ("shared.stages", 0),
-        ("shared.stages", 1.5), ("shared.a", None),
+        ("tiling.lanes", "(8,4):(-4,1)"), ("tiling.values", [8]), ("tiling.values", "8"), ("shared.stages", -1),
+        ("shared.stages", 1.5), ("shared.a", None), ("copies.spread", [1]), ("copies.spread", [-1, 2]),
+        ("copies.spread", 4), ("copies.spread", "0 .. 4"),
         ("operands.accumulate", "f16"), ("copies.a", {}), ("schedule.groups", 8), ("name", "for"), ("about", "a\\"),
     ],
 )  # fmt: skip
