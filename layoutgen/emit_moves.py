@@ -190,9 +190,13 @@ def cursors(plan: Plan, views: dict[str, dict[str, object]]) -> list[dict[str, o
     """The lambdas that move on to the next k-tile to fetch: of both operands, or one of each."""
     steps = dict.fromkeys(step for step in plan.program.steps if isinstance(step, Advance))
     return [
-        {"name": CURSOR[step.cursor], "left": _left(plan, moved[0]), "operands": [views[name] for name in moved]}
+        {
+            "name": CURSOR[step.cursor],
+            "left": _left(plan, step.operands[0]),
+            "operands": [views[name] for name in step.operands],
+        }
         for step in steps
-        if (moved := [operand.name for operand in plan.operands if step.fetches(operand.name)])
+        if step.operands
     ]
 
 

@@ -141,8 +141,8 @@ class _Walk:
                 return self._wait(pending), (), ()
             case Barrier():
                 return self._meet(), (), ()
-            case Advance(cursor):
-                return self._advance(cursor), (), ()
+            case Advance() as step:
+                return self._advance(step), (), ()
             case LoadFragment(k, slot, count):
                 self.slots.update({slot + i: (self._tile(self.read), k + i) for i in range(count)})
                 many = "s" * (count > 1)
@@ -193,12 +193,13 @@ class _Walk:
         flying = "1 group of copies is" if pending == 1 else f"{pending} groups of copies are"
         return "wait for all copies" if pending == 0 else f"wait until at most {flying} in flight"
 
-    def _advance(self, cursor: str) -> str:
-        if cursor in ("fetch_a", "fetch_b"):
-            name = cursor.removeprefix("fetch_")
+    def _advance(self, step: Advance) -> str:
+        for name in step.operands:
             self.fetch[name] += 1
-            return f"next to fetch of {name.upper()}: tile {self.fetch[name]}"
-        if cursor == "write":
+        if step.operands:
+            of = " and ".join(name.upper() for name in step.operands)
+            return f"next to fetch of {of}: tile {self.fetch[step.operands[0]]}"
+        if step.cursor == "write":
             self.write = (self.write + 1) % self.count
             return f"write stage {self.write} from now on"
         self.read = (self.read + 1) % self.count

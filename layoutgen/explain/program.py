@@ -80,8 +80,8 @@ def _with_tiles(steps: Sequence[Step]) -> list[tuple[Step, int | None]]:
     staged: dict[str, int] = {}  # operand -> k-tile in its registers
     found: list[tuple[Step, int | None]] = []
     for step in steps:
-        if isinstance(step, Advance) and step.cursor.startswith("fetch"):
-            following[step.cursor.removeprefix("fetch_")] += 1
+        if isinstance(step, Advance):
+            following.update(step.operands)
         elif isinstance(step, LoadTile):
             staged[step.operand] = following[step.operand]
         tile = None
@@ -197,6 +197,11 @@ def _prologue(plan: Plan, steps: Sequence[tuple[Step, int | None]]) -> list[str]
     return words
 
 
+def _silent(step: Step) -> bool:
+    """Whether a step only says where the next ones go, which they tell themselves."""
+    return isinstance(step, Advance) and (step.cursor == "write" or bool(step.operands))
+
+
 def _steady(plan: Plan, turn: Sequence[tuple[Step, int | None]], k: int | None, held: dict[int, int]) -> list[str]:
     """The steps of a turn's part, told relative to its k, so that parts that do the same read the same.
 
@@ -204,8 +209,7 @@ def _steady(plan: Plan, turn: Sequence[tuple[Step, int | None]], k: int | None, 
     """
     words = []
     dealt = _dealt(plan)
-    silent = [Advance("fetch_a"), Advance("fetch_b"), Advance("write")]
-    said = [(step, tile) for step, tile in turn if step not in silent and not (dealt and isinstance(step, _MOVES))]
+    said = [(step, tile) for step, tile in turn if not _silent(step) and not (dealt and isinstance(step, _MOVES))]
     for kind, steps in groupby(said, lambda each: type(each[0])):
         if kind is Mma:
             words += _fragments("multiply", [held.get(step.slot) for step, _ in steps if isinstance(step, Mma)], k)

@@ -112,8 +112,8 @@ def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Site
         elif isinstance(step, CopyTile | LoadTile):
             yield fetch_sites(plan, problem, block, step, fetched[step.operand])
         elif isinstance(step, Advance):
-            for name in fetched:
-                fetched[name] += step.fetches(name)
+            for name in step.operands:
+                fetched[name] += 1
         elif isinstance(step, StoreTile):
             yield write_sites(plan, plan.in_shared(step.operand), slice(step.first, step.last))
     yield from epilogue_sites(plan, problem, block)

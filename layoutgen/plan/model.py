@@ -244,9 +244,11 @@ class Advance:
 
     cursor: Literal["fetch", "fetch_a", "fetch_b", "read", "write"]
 
-    def fetches(self, operand: OperandName) -> bool:
-        """Whether it is this operand's next k-tile that it moves on."""
-        return self.cursor in ("fetch", f"fetch_{operand}")
+    @property
+    def operands(self) -> tuple[OperandName, ...]:
+        """Those whose next k-tile it moves on; none for a stage."""
+        moved: dict[str, tuple[OperandName, ...]] = {"fetch": ("a", "b"), "fetch_a": ("a",), "fetch_b": ("b",)}
+        return moved.get(self.cursor, ())
 
 
 @dataclass(frozen=True, slots=True)
