@@ -156,9 +156,9 @@ def test_the_two_barriers_of_one_stage() -> None:
         "all threads meet: nobody still reads stage 0", "all threads meet: stage 0 may be read"
     ]  # fmt: skip
     assert told[-6:-1] == [
+        "load A, tile 1, into registers",
         "load B, tile 1, into registers",
-        "next to fetch of A: tile 2",
-        "next to fetch of B: tile 2",
+        "next to fetch of A and B: tile 2",
         "store A, tile 1, into stage 0",
         "store B, tile 1, into stage 0",
     ]

@@ -224,7 +224,10 @@ def test_json_has_it_all() -> None:
             (each.what, each.a, each.b) for each in getattr(apart, part)
         ]
     path = str(shipped["warptile_128x128"])
-    assert all(each["where_a"].startswith(path) or each["a"] is None for each in data["spec"])
+    assert all(
+        each["where_a"].startswith(path) or each["a"] is None for each in data["spec"] if each["where_a"] != "default"
+    )
+    assert [each["what"] for each in data["spec"] if each["where_a"] == "default"] == ["copies.spread"]
 
 
 @pytest.mark.parametrize("path", paths.shipped_specs().values(), ids=lambda path: path.stem)

@@ -38,10 +38,10 @@ def test_banks_count_through_the_blocks_shared_memory() -> None:
 
 
 def test_an_element_lies_in_one_access_of_each_side() -> None:
-    """salykov_128x128x8: A's 4 m are loaded one by one and stored at once; warptile's B moves 4 n at a time."""
+    """salykov_128x128x8: A's 4 k are loaded at once and stored one by one; warptile's B moves 4 n at a time."""
     staged = primary("salykov_128x128x8").a.copy
-    assert fetch_piece(staged, (3, 0), "read").elements == ((3, 0),)
-    assert fetch_piece(staged, (3, 0), "write") == Piece(0, 0, 3, (0, 0), 4, "x")
+    assert fetch_piece(staged, (0, 3), "read") == Piece(0, 0, 3, (0, 0), 4, "k")
+    assert fetch_piece(staged, (0, 3), "write").elements == ((0, 3),)
     straight = primary("warptile_128x128").b.copy
     both = [fetch_piece(straight, (2, 3), side) for side in ("read", "write")]
     assert both == 2 * [Piece(0, 3, 2, (0, 3), 4, "x")]
