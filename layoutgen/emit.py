@@ -11,9 +11,11 @@ import jinja2
 
 from layoutgen import paths
 from layoutgen.emit_moves import (
+    CURSOR,
     VECTOR_TYPE,
     accesses,
     const,
+    cursors,
     fragments_together,
     in_parts,
     move_name,
@@ -99,6 +101,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals["kind_of"] = lambda step: type(step).__name__
     environment.globals["move_name"] = move_name
+    environment.globals["cursor_name"] = CURSOR
     return environment
 
 
@@ -147,6 +150,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "operands": [a, b],
         "a": a,
         "b": b,
+        "cursors": cursors(plan, views),
         "moves": list(moves(plan, views)),
         "accesses_of": accesses(plan),
         "asynchronous": any(not o.copy.atom.through_registers for o in plan.operands),
@@ -195,7 +199,9 @@ def _promises(plan: Plan) -> list[str]:
 
 def _loop_words(plan: Plan) -> str:
     if plan.stages > 1:
-        return "multiply one k-tile a turn while the one kStages - 1 ahead is fetched"
+        staged = [each.copy.atom.through_registers for each in plan.operands]
+        moved = ["copied"] * (not all(staged)) + ["stored and the next one loaded"] * any(staged)
+        return f"multiply one k-tile a turn while the one kStages - 1 ahead is {', or '.join(moved)}"
     if plan.stages == 1:
         return "multiply one k-tile a turn, then fetch the next into its place"
     return "multiply the fragments of one k-tile a turn, then load those of the next"

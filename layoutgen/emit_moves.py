@@ -6,18 +6,21 @@ from collections.abc import Iterator
 
 from layoutgen.algebra import Layout, cute_type
 from layoutgen.plan.model import (
+    Advance,
     Copy,
     CopyTile,
     Fetch,
     Guard,
     LoadFragment,
     Operand,
+    OperandName,
     Plan,
     SharedOperand,
     StoreTile,
 )
 from layoutgen.plan.pipeline import Move
 
+CURSOR = {"fetch": "next_tile", "fetch_a": "next_a", "fetch_b": "next_b"}
 VECTOR_TYPE = {4: "float", 8: "float2", 16: "float4"}
 
 
@@ -183,6 +186,25 @@ def accesses(plan: Plan) -> dict[str, list[dict[str, object]]]:
     }
 
 
+def cursors(plan: Plan, views: dict[str, dict[str, object]]) -> list[dict[str, object]]:
+    """The lambdas that move on to the next k-tile to fetch: of both operands, or one of each."""
+    steps = dict.fromkeys(step for step in plan.program.steps if isinstance(step, Advance))
+    return [
+        {
+            "name": CURSOR[step.cursor],
+            "left": _left(plan, step.operands[0]),
+            "operands": [views[name] for name in step.operands],
+        }
+        for step in steps
+        if step.operands
+    ]
+
+
+def _left(plan: Plan, operand: OperandName) -> str:
+    """The variable that counts the k-tiles of an operand that are left to fetch."""
+    return "tiles_left" if Advance("fetch") in plan.program.steps else f"tiles_left_{operand}"
+
+
 def in_parts(plan: Plan) -> set[str]:
     """The moves that the program does not always make whole."""
     return {
@@ -230,7 +252,7 @@ def _move(plan: Plan, operand: Operand, step: Move, name: str, view: dict[str, o
     elif "x" in guards:
         tests.append(f"{row} < {operand.x}")
     elif "tile" in guards:
-        tests.append(f"tiles_left_{operand.name} > 0")
+        tests.append(f"{_left(plan, operand.name)} > 0")
     if "k" in guards:
         tests.append(f"{first_k} >= 0")
     predicate = " && ".join(tests)

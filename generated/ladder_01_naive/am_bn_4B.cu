@@ -1,7 +1,7 @@
 // ladder_01_naive, variant am_bn_4B: D = alpha * A * B + beta * C in f32.
 // Rung 1 of the SGEMM ladder, one thread an element, the fast thread index on rows
 //
-// Block: tile 32x32x4, 1024 threads, no shared memory.
+// Block: tile 32x32x8, 1024 threads, no shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 4-byte boundaries
 //   B (n,k) contiguous in n, rows on 4-byte boundaries
@@ -17,21 +17,21 @@ using namespace cute;
 // ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
 // One function for each, named after it, so that line information tells which access an instruction is. Where shared
 // memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_a(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_b(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _32;
 using BlockN = _32;
-using BlockK = _4;
-constexpr int kGroup = 1;
+using BlockK = _8;
+constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<_32,_32>,Stride<_1,_0>>;   // thread -> m: (32,32):(1,0)
 using ThreadN = Layout<Shape<_32,_32>,Stride<_0,_1>>;   // thread -> n: (32,32):(0,1)
 using ValueM = Layout<_1,_0>;   // value -> m: 1:0
@@ -41,18 +41,18 @@ using ValueN = Layout<_1,_0>;   // value -> n: 1:0
 using CopyAThreadX = Layout<Shape<_32,_32>,Stride<_1,_0>>;   // thread -> m: (32,32):(1,0)
 using CopyAThreadK = Layout<_1024,_0>;   // thread -> k: 1024:0
 using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
-using CopyAElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyAElementK = Layout<_8,_1>;   // j -> k: 8:1
 
 using CopyBThreadX = Layout<Shape<_32,_32>,Stride<_0,_1>>;   // thread -> n: (32,32):(0,1)
 using CopyBThreadK = Layout<_1024,_0>;   // thread -> k: 1024:0
 using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
-using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyBElementK = Layout<_8,_1>;   // j -> k: 8:1
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 1024 && size(ThreadN{}) == 1024);
 static_assert(1024 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 
-extern "C" __global__ __launch_bounds__(1024, 1)
+extern "C" __global__ __launch_bounds__(1024, 2)
 void ladder_01_naive(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
@@ -64,15 +64,15 @@ void ladder_01_naive(
   // ---- Preconditions: the host checks strides, alignment and devices; extents may be anything from 0 ---------------
   int const thread = threadIdx.x;
 
-  // ---- This block's work: neighbouring blocks walk n, and share rows of A in L2 ----
+  // ---- This block's work: neighbouring blocks walk n within groups of 8 tiles, and share rows of A and columns of B in L2 ----
   int const tiles_m = ceil_div(m, BlockM{});
   int const tiles_n = ceil_div(n, BlockN{});
-  int const group_size = min(kGroup, tiles_m);   // so that a group has no more tiles than the grid
-  int const group = int(blockIdx.x) / (group_size * tiles_n);
-  int const in_group = int(blockIdx.x) % (group_size * tiles_n);
-  int const group_width = min(tiles_m - group * group_size, group_size);
-  int const tile_m = group * group_size + in_group % group_width;
-  int const tile_n = in_group / group_width;
+  int const group_size = min(kGroup, tiles_n);   // so that a group has no more tiles than the grid
+  int const group = int(blockIdx.x) / (group_size * tiles_m);
+  int const in_group = int(blockIdx.x) % (group_size * tiles_m);
+  int const group_width = min(tiles_n - group * group_size, group_size);
+  int const tile_n = group * group_size + in_group % group_width;
+  int const tile_m = in_group / group_width;
   int const m0 = tile_m * BlockM{};
   int const n0 = tile_n * BlockN{};
   int const k_tiles = ceil_div(k, BlockK{});
@@ -97,7 +97,7 @@ void ladder_01_naive(
   int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
-  Tensor tCrA = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (value, k), the fragments of a k-tile
+  Tensor tCrA = make_tensor<float>(Layout<Shape<_1,_8>,Stride<_1,_1>>{});   // (value, k), the fragments of a k-tile
   clear(tCrA);
 
   // B: straight to the registers of the thread that multiplies, by 4-byte loads
@@ -105,49 +105,49 @@ void ladder_01_naive(
   int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (value, k), the fragments of a k-tile
+  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_8>,Stride<_1,_1>>{});   // (value, k), the fragments of a k-tile
   clear(tCrB);
 
   auto load_first_a = [&]() {   // load A's next k-tile into registers; what lies before k = 0 is zero
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 8; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tCrA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tCrA(i, j));
       }
     }
   };
 
   auto load_first_b = [&]() {   // load B's next k-tile into registers; what lies before k = 0 is zero
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 8; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tCrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tCrB(i, j));
       }
     }
   };
 
   auto load_a = [&]() {   // load A's next k-tile into registers
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 8; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tCrA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tCrA(i, j));
       }
     }
   };
 
   auto load_b = [&]() {   // load B's next k-tile into registers
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 8; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tCrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tCrB(i, j));
       }
     }
   };
@@ -186,6 +186,10 @@ void ladder_01_naive(
     mma(1);
     mma(2);
     mma(3);
+    mma(4);
+    mma(5);
+    mma(6);
+    mma(7);
     load_a();
     load_b();
     next_tile();

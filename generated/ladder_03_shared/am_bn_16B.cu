@@ -3,7 +3,7 @@
 //
 // Block: tile 32x32x32, 1024 threads, 1 stage, 8192 bytes of shared memory.
 // Takes:
-//   A (m,k) contiguous in m, rows on 4-byte boundaries
+//   A (m,k) contiguous in m, rows on 16-byte boundaries
 //   B (n,k) contiguous in n, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 4-byte boundaries
 //
@@ -18,22 +18,22 @@ using namespace cute;
 // ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
 // One function for each, named after it, so that line information tells which access an instruction is. Where shared
 // memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
-CUTE_DEVICE void load_fragment_a(uint32_t from, float& to) {
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_a
+CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
 }
 
 CUTE_DEVICE void load_fragment_b(uint32_t from, float& to) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float4& to) {
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(to.x), "+f"(to.y), "+f"(to.z), "+f"(to.w) : "l"(&from), "r"(int(valid)));   // load_b
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
@@ -58,13 +58,13 @@ using ValueN = Layout<_1,_0>;   // value -> n: 1:0
 using SmemA = Layout<Shape<_32,_32,_1>,Stride<_32,_1,_1024>>;   // (m, k, stage) -> float: (32,32,1):(32,1,1024)
 constexpr int kSmemA = 1024;   // floats, all stages
 using FragmentAThread = Layout<Shape<_32,_32>,Stride<_0,_32>>;   // thread -> float: (32,32):(0,32)
-using FragmentA = Layout<Shape<_1,_32,_1>,Stride<_0,_1,_0>>;   // (vector, k, stage) -> float: (1,32,1):(0,1,0)
-using CopyAThreadX = Layout<Shape<_32,_32>,Stride<_1,_0>>;   // thread -> m: (32,32):(1,0)
-using CopyAThreadK = Layout<Shape<_32,_32>,Stride<_0,_1>>;   // thread -> k: (32,32):(0,1)
-using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
+using FragmentA = Layout<Shape<_1,_8,_1>,Stride<_0,_1,_0>>;   // (vector, k, stage) -> float4: (1,8,1):(0,1,0)
+using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_4,_0>>;   // thread -> m: (8,32):(4,0)
+using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> k: (8,32):(0,1)
+using CopyAElementX = Layout<_4,_1>;   // i -> m: 4:1
 using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyAThread = Layout<Shape<_32,_32>,Stride<_32,_1>>;   // thread -> float: (32,32):(32,1)
-using CopyA = Layout<Shape<_1,_1,_1>,Stride<_0,_0,_0>>;   // (i, j, stage) -> float: (1,1,1):(0,0,0)
+using CopyAThread = Layout<Shape<_8,_32>,Stride<_128,_1>>;   // thread -> float: (8,32):(128,1)
+using CopyA = Layout<Shape<_4,_1,_1>,Stride<_32,_0,_0>>;   // (i, j, stage) -> float: (4,1,1):(32,0,0)
 
 using SmemB = Layout<Shape<_32,_32,_1>,Stride<_1,_32,_1024>>;   // (n, k, stage) -> float: (32,32,1):(1,32,1024)
 constexpr int kSmemB = 1024;   // floats, all stages
@@ -81,7 +81,7 @@ using CopyB = Layout<Shape<_1,_1,_1>,Stride<_0,_0,_0>>;   // (i, j, stage) -> fl
 static_assert(size(ThreadM{}) == 1024 && size(ThreadN{}) == 1024);
 static_assert(1024 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 static_assert(cosize_v<SmemA> <= kSmemA);
-static_assert(1024 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
+static_assert(256 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
 static_assert(cosize_v<SmemB> <= kSmemB);
 static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
@@ -128,13 +128,13 @@ void ladder_03_shared(
   Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
 
   // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-  // A: through registers, 4-byte loads and 4-byte stores
+  // A: through registers, 16-byte loads and 4-byte stores
   int const x_a = m0 + CopyAThreadX{}(thread);
   int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
   Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
-  Tensor tArA = make_tensor<float>(Layout<Shape<_1,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tArA);
 
   // B: through registers, 16-byte loads and 16-byte stores
@@ -158,12 +158,13 @@ void ladder_03_shared(
   write_stage(0);
 
   auto load_first_a = [&]() {   // load A's next k-tile into registers; what lies before k = 0 is zero
+    if (thread >= 256) return;
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -175,16 +176,17 @@ void ladder_03_shared(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float4>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };
 
   auto store_a = [&]() {   // store A's k-tile from registers into the write stage
+    if (thread >= 256) return;
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 1; ++i) {
+      for (int i = 0; i < 4; ++i) {
         store_shared_a(write_a + CopyA{}(i, j, 0) * sizeof(float), recast<float>(tArA)(i, j));
       }
     }
@@ -202,12 +204,13 @@ void ladder_03_shared(
   };
 
   auto load_a = [&]() {   // load A's next k-tile into registers
+    if (thread >= 256) return;
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -219,7 +222,7 @@ void ladder_03_shared(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b, from, recast<float4>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };
@@ -232,11 +235,11 @@ void ladder_03_shared(
     rows_b = tiles_left > 0 ? n : 0;
   };
 
-  // ---- Fragments: from shared memory to registers, 1 slot ----
-  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
-  Tensor tCrA = make_tensor<float>(Layout<Shape<_1,_1>>{});   // (value, slot)
+  // ---- Fragments: from shared memory to registers, 4 slots ----
+  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
+  Tensor tCrA = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_4,_1>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
-  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_1>>{});   // (value, slot)
+  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_4>>{});   // (value, slot)
   // Their addresses in the stage that is read.
   uint32_t read_a, read_b;
   auto read_stage = [&](int stage) {
@@ -246,11 +249,14 @@ void ladder_03_shared(
     return stage;
   };
   read_stage(0);
-  auto load_fragment = [&](int k_index, int slot) {   // of the read stage
+  auto load_fragment = [&](int k_index, int slot) {   // of the read stage, those of 4 k
     CUTE_UNROLL
-    for (int v = 0; v < 1; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float), recast<float>(tCrA)(v, slot));
+    for (int v = 0; v < 1; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index / 4, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot / 4));
     CUTE_UNROLL
-    for (int v = 0; v < 1; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float), recast<float>(tCrB)(v, slot));
+    for (int i = 0; i < 4; ++i) {
+      CUTE_UNROLL
+      for (int v = 0; v < 1; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index + i, 0) * sizeof(float), recast<float>(tCrB)(v, slot + i));
+    }
   };
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_1,_1>{});   // (value_m, value_n)
@@ -279,68 +285,44 @@ void ladder_03_shared(
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(0, 0);
     mma(0);
-    load_fragment(1, 0);
-    mma(0);
-    load_fragment(2, 0);
-    mma(0);
-    load_fragment(3, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(4, 0);
     mma(0);
-    load_fragment(5, 0);
-    mma(0);
-    load_fragment(6, 0);
-    mma(0);
-    load_fragment(7, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(8, 0);
     mma(0);
-    load_fragment(9, 0);
-    mma(0);
-    load_fragment(10, 0);
-    mma(0);
-    load_fragment(11, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(12, 0);
     mma(0);
-    load_fragment(13, 0);
-    mma(0);
-    load_fragment(14, 0);
-    mma(0);
-    load_fragment(15, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(16, 0);
     mma(0);
-    load_fragment(17, 0);
-    mma(0);
-    load_fragment(18, 0);
-    mma(0);
-    load_fragment(19, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(20, 0);
     mma(0);
-    load_fragment(21, 0);
-    mma(0);
-    load_fragment(22, 0);
-    mma(0);
-    load_fragment(23, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(24, 0);
     mma(0);
-    load_fragment(25, 0);
-    mma(0);
-    load_fragment(26, 0);
-    mma(0);
-    load_fragment(27, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(28, 0);
     mma(0);
-    load_fragment(29, 0);
-    mma(0);
-    load_fragment(30, 0);
-    mma(0);
-    load_fragment(31, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     __syncthreads();
     load_a();
     load_b();

@@ -4,7 +4,7 @@
 // Block: tile 64x64x8, 512 threads, 1 stage, 4096 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in k, rows on 16-byte boundaries
-//   B (n,k) contiguous in k, rows on 4-byte boundaries
+//   B (n,k) contiguous in k, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 4-byte boundaries
 //
 // Emitted by layoutgen from the spec ladder_04_thread_tile_1d.yaml: edit the spec, not this file. Layouts map from left to right
@@ -18,22 +18,22 @@ using namespace cute;
 // ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
 // One function for each, named after it, so that line information tells which access an instruction is. Where shared
 // memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
-CUTE_DEVICE void load_fragment_a(uint32_t from, float& to) {
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_a
+CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
 }
 
 CUTE_DEVICE void load_fragment_b(uint32_t from, float& to) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float4& to) {
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(to.x), "+f"(to.y), "+f"(to.z), "+f"(to.w) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float4 const& from) {
@@ -58,7 +58,7 @@ using ValueN = Layout<_1,_0>;   // value -> n: 1:0
 using SmemA = Layout<Shape<_64,_8,_1>,Stride<_8,_1,_512>>;   // (m, k, stage) -> float: (64,8,1):(8,1,512)
 constexpr int kSmemA = 512;   // floats, all stages
 using FragmentAThread = Layout<Shape<_32,Shape<_2,_8>>,Stride<_0,Stride<_0,_64>>>;   // thread -> float: (32,(2,8)):(0,(0,64))
-using FragmentA = Layout<Shape<_8,_8,_1>,Stride<_8,_1,_0>>;   // (vector, k, stage) -> float: (8,8,1):(8,1,0)
+using FragmentA = Layout<Shape<_8,_2,_1>,Stride<_2,_1,_0>>;   // (vector, k, stage) -> float4: (8,2,1):(2,1,0)
 using CopyAThreadX = Layout<Shape<_2,_64>,Stride<_0,_1>>;   // thread -> m: (2,64):(0,1)
 using CopyAThreadK = Layout<Shape<_2,_64>,Stride<_4,_0>>;   // thread -> k: (2,64):(4,0)
 using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
@@ -70,12 +70,12 @@ using SmemB = Layout<Shape<_64,_8,_1>,Stride<_1,_64,_512>>;   // (n, k, stage) -
 constexpr int kSmemB = 512;   // floats, all stages
 using FragmentBThread = Layout<Shape<_32,Shape<_2,_8>>,Stride<_1,Stride<_32,_0>>>;   // thread -> float: (32,(2,8)):(1,(32,0))
 using FragmentB = Layout<Shape<_1,_8,_1>,Stride<_0,_64,_0>>;   // (vector, k, stage) -> float: (1,8,1):(0,64,0)
-using CopyBThreadX = Layout<Shape<_8,_64>,Stride<_0,_1>>;   // thread -> n: (8,64):(0,1)
-using CopyBThreadK = Layout<Shape<_8,_64>,Stride<_1,_0>>;   // thread -> k: (8,64):(1,0)
+using CopyBThreadX = Layout<Shape<_2,_64>,Stride<_0,_1>>;   // thread -> n: (2,64):(0,1)
+using CopyBThreadK = Layout<Shape<_2,_64>,Stride<_4,_0>>;   // thread -> k: (2,64):(4,0)
 using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
-using CopyBElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyBThread = Layout<Shape<_8,_64>,Stride<_64,_1>>;   // thread -> float: (8,64):(64,1)
-using CopyB = Layout<Shape<_1,_1,_1>,Stride<_0,_0,_0>>;   // (i, j, stage) -> float: (1,1,1):(0,0,0)
+using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyBThread = Layout<Shape<_2,_64>,Stride<_256,_1>>;   // thread -> float: (2,64):(256,1)
+using CopyB = Layout<Shape<_1,_4,_1>,Stride<_0,_64,_0>>;   // (i, j, stage) -> float: (1,4,1):(0,64,0)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 512 && size(ThreadN{}) == 512);
@@ -83,9 +83,9 @@ static_assert(512 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 static_assert(cosize_v<SmemA> <= kSmemA);
 static_assert(128 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
 static_assert(cosize_v<SmemB> <= kSmemB);
-static_assert(512 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
+static_assert(128 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
-extern "C" __global__ __launch_bounds__(512, 1)
+extern "C" __global__ __launch_bounds__(512, 2)
 void ladder_04_thread_tile_1d(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
@@ -137,13 +137,13 @@ void ladder_04_thread_tile_1d(
   Tensor tArA = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_4,_1>>{});   // (x, k) on the way through registers
   clear(tArA);
 
-  // B: through registers, 4-byte loads and 4-byte stores
+  // B: through registers, 16-byte loads and 4-byte stores
   int const x_b = n0 + CopyBThreadX{}(thread);
   int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
   Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
-  Tensor tBrB = make_tensor<float>(Layout<Shape<_1,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tBrB = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tBrB);
 
   // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
@@ -164,18 +164,19 @@ void ladder_04_thread_tile_1d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j * 4) >= 0, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j * 4) >= 0, from, tArA(i, j * 4), tArA(i, j * 4 + 1), tArA(i, j * 4 + 2), tArA(i, j * 4 + 3));
       }
     }
   };
 
   auto load_first_b = [&]() {   // load B's next k-tile into registers; what lies before k = 0 is zero
+    if (thread >= 128) return;
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j * 4) >= 0, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };
@@ -192,8 +193,9 @@ void ladder_04_thread_tile_1d(
   };
 
   auto store_b = [&]() {   // store B's k-tile from registers into the write stage
+    if (thread >= 128) return;
     CUTE_UNROLL
-    for (int j = 0; j < 1; ++j) {
+    for (int j = 0; j < 4; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float), recast<float>(tBrB)(i, j));
@@ -208,18 +210,19 @@ void ladder_04_thread_tile_1d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j * 4), tArA(i, j * 4 + 1), tArA(i, j * 4 + 2), tArA(i, j * 4 + 3));
       }
     }
   };
 
   auto load_b = [&]() {   // load B's next k-tile into registers
+    if (thread >= 128) return;
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };
@@ -232,11 +235,11 @@ void ladder_04_thread_tile_1d(
     rows_b = tiles_left > 0 ? n : 0;
   };
 
-  // ---- Fragments: from shared memory to registers, 1 slot ----
-  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
-  Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_1>>{});   // (value, slot)
+  // ---- Fragments: from shared memory to registers, 4 slots ----
+  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
+  Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_4>,Stride<_4,_1>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
-  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_1>>{});   // (value, slot)
+  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_4>>{});   // (value, slot)
   // Their addresses in the stage that is read.
   uint32_t read_a, read_b;
   auto read_stage = [&](int stage) {
@@ -246,11 +249,14 @@ void ladder_04_thread_tile_1d(
     return stage;
   };
   read_stage(0);
-  auto load_fragment = [&](int k_index, int slot) {   // of the read stage
+  auto load_fragment = [&](int k_index, int slot) {   // of the read stage, those of 4 k
     CUTE_UNROLL
-    for (int v = 0; v < 8; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float), recast<float>(tCrA)(v, slot));
+    for (int v = 0; v < 8; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index / 4, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot / 4));
     CUTE_UNROLL
-    for (int v = 0; v < 1; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float), recast<float>(tCrB)(v, slot));
+    for (int i = 0; i < 4; ++i) {
+      CUTE_UNROLL
+      for (int v = 0; v < 1; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index + i, 0) * sizeof(float), recast<float>(tCrB)(v, slot + i));
+    }
   };
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_1>{});   // (value_m, value_n)
@@ -279,20 +285,14 @@ void ladder_04_thread_tile_1d(
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(0, 0);
     mma(0);
-    load_fragment(1, 0);
-    mma(0);
-    load_fragment(2, 0);
-    mma(0);
-    load_fragment(3, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(4, 0);
     mma(0);
-    load_fragment(5, 0);
-    mma(0);
-    load_fragment(6, 0);
-    mma(0);
-    load_fragment(7, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     __syncthreads();
     load_a();
     load_b();

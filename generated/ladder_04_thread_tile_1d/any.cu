@@ -18,22 +18,22 @@ using namespace cute;
 // ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
 // One function for each, named after it, so that line information tells which access an instruction is. Where shared
 // memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
-CUTE_DEVICE void load_fragment_a(uint32_t from, float& to) {
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_a
+CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
 }
 
 CUTE_DEVICE void load_fragment_b(uint32_t from, float& to) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_a(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_b(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
@@ -58,7 +58,7 @@ using ValueN = Layout<_1,_0>;   // value -> n: 1:0
 using SmemA = Layout<Shape<_64,_8,_1>,Stride<_8,_1,_512>>;   // (m, k, stage) -> float: (64,8,1):(8,1,512)
 constexpr int kSmemA = 512;   // floats, all stages
 using FragmentAThread = Layout<Shape<_32,Shape<_2,_8>>,Stride<_0,Stride<_0,_64>>>;   // thread -> float: (32,(2,8)):(0,(0,64))
-using FragmentA = Layout<Shape<_8,_8,_1>,Stride<_8,_1,_0>>;   // (vector, k, stage) -> float: (8,8,1):(8,1,0)
+using FragmentA = Layout<Shape<_8,_2,_1>,Stride<_2,_1,_0>>;   // (vector, k, stage) -> float4: (8,2,1):(2,1,0)
 using CopyAThreadX = Layout<Shape<_8,_64>,Stride<_0,_1>>;   // thread -> m: (8,64):(0,1)
 using CopyAThreadK = Layout<Shape<_8,_64>,Stride<_1,_0>>;   // thread -> k: (8,64):(1,0)
 using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
@@ -85,7 +85,7 @@ static_assert(512 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * 
 static_assert(cosize_v<SmemB> <= kSmemB);
 static_assert(512 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
-extern "C" __global__ __launch_bounds__(512, 1)
+extern "C" __global__ __launch_bounds__(512, 2)
 void ladder_04_thread_tile_1d(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
@@ -163,7 +163,7 @@ void ladder_04_thread_tile_1d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i, j));
       }
     }
   };
@@ -174,7 +174,7 @@ void ladder_04_thread_tile_1d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i, j));
       }
     }
   };
@@ -205,7 +205,7 @@ void ladder_04_thread_tile_1d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j));
       }
     }
   };
@@ -216,7 +216,7 @@ void ladder_04_thread_tile_1d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j));
       }
     }
   };
@@ -229,11 +229,11 @@ void ladder_04_thread_tile_1d(
     rows_b = tiles_left > 0 ? n : 0;
   };
 
-  // ---- Fragments: from shared memory to registers, 1 slot ----
-  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
-  Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_1>>{});   // (value, slot)
+  // ---- Fragments: from shared memory to registers, 4 slots ----
+  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
+  Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_4>,Stride<_4,_1>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
-  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_1>>{});   // (value, slot)
+  Tensor tCrB = make_tensor<float>(Layout<Shape<_1,_4>>{});   // (value, slot)
   // Their addresses in the stage that is read.
   uint32_t read_a, read_b;
   auto read_stage = [&](int stage) {
@@ -243,11 +243,14 @@ void ladder_04_thread_tile_1d(
     return stage;
   };
   read_stage(0);
-  auto load_fragment = [&](int k_index, int slot) {   // of the read stage
+  auto load_fragment = [&](int k_index, int slot) {   // of the read stage, those of 4 k
     CUTE_UNROLL
-    for (int v = 0; v < 8; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float), recast<float>(tCrA)(v, slot));
+    for (int v = 0; v < 8; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index / 4, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot / 4));
     CUTE_UNROLL
-    for (int v = 0; v < 1; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float), recast<float>(tCrB)(v, slot));
+    for (int i = 0; i < 4; ++i) {
+      CUTE_UNROLL
+      for (int v = 0; v < 1; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index + i, 0) * sizeof(float), recast<float>(tCrB)(v, slot + i));
+    }
   };
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_1>{});   // (value_m, value_n)
@@ -276,20 +279,14 @@ void ladder_04_thread_tile_1d(
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(0, 0);
     mma(0);
-    load_fragment(1, 0);
-    mma(0);
-    load_fragment(2, 0);
-    mma(0);
-    load_fragment(3, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(4, 0);
     mma(0);
-    load_fragment(5, 0);
-    mma(0);
-    load_fragment(6, 0);
-    mma(0);
-    load_fragment(7, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     __syncthreads();
     load_a();
     load_b();

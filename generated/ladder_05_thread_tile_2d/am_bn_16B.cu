@@ -3,7 +3,7 @@
 //
 // Block: tile 128x128x8, 256 threads, 1 stage, 8192 bytes of shared memory.
 // Takes:
-//   A (m,k) contiguous in m, rows on 4-byte boundaries
+//   A (m,k) contiguous in m, rows on 16-byte boundaries
 //   B (n,k) contiguous in n, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
@@ -18,22 +18,22 @@ using namespace cute;
 // ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
 // One function for each, named after it, so that line information tells which access an instruction is. Where shared
 // memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
-CUTE_DEVICE void load_fragment_a(uint32_t from, float& to) {
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_a
+CUTE_DEVICE void load_fragment_a(uint32_t from, float4& to) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_a
 }
 
 CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float4& to) {
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(to.x), "+f"(to.y), "+f"(to.z), "+f"(to.w) : "l"(&from), "r"(int(valid)));   // load_b
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
@@ -58,13 +58,13 @@ using ValueN = Layout<_8,_1>;   // value -> n: 8:1
 using SmemA = Layout<Shape<_128,_8,_1>,Stride<_8,_1,_1024>>;   // (m, k, stage) -> float: (128,8,1):(8,1,1024)
 constexpr int kSmemA = 1024;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_16,_2>,_8>,Stride<Stride<_0,_64>,_128>>;   // thread -> float: ((16,2),8):((0,64),128)
-using FragmentA = Layout<Shape<_8,_8,_1>,Stride<_8,_1,_0>>;   // (vector, k, stage) -> float: (8,8,1):(8,1,0)
-using CopyAThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> m: (128,2):(1,0)
-using CopyAThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
-using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
-using CopyAElementK = Layout<_4,_2>;   // j -> k: 4:2
-using CopyAThread = Layout<Shape<_128,_2>,Stride<_8,_1>>;   // thread -> float: (128,2):(8,1)
-using CopyA = Layout<Shape<_1,_4,_1>,Stride<_0,_2,_0>>;   // (i, j, stage) -> float: (1,4,1):(0,2,0)
+using FragmentA = Layout<Shape<_8,_2,_1>,Stride<_2,_1,_0>>;   // (vector, k, stage) -> float4: (8,2,1):(2,1,0)
+using CopyAThreadX = Layout<Shape<_32,_8>,Stride<_4,_0>>;   // thread -> m: (32,8):(4,0)
+using CopyAThreadK = Layout<Shape<_32,_8>,Stride<_0,_1>>;   // thread -> k: (32,8):(0,1)
+using CopyAElementX = Layout<_4,_1>;   // i -> m: 4:1
+using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
+using CopyAThread = Layout<Shape<_32,_8>,Stride<_32,_1>>;   // thread -> float: (32,8):(32,1)
+using CopyA = Layout<Shape<_4,_1,_1>,Stride<_8,_0,_0>>;   // (i, j, stage) -> float: (4,1,1):(8,0,0)
 
 using SmemB = Layout<Shape<_128,_8,_1>,Stride<_1,_128,_1024>>;   // (n, k, stage) -> float: (128,8,1):(1,128,1024)
 constexpr int kSmemB = 1024;   // floats, all stages
@@ -128,13 +128,13 @@ void ladder_05_thread_tile_2d(
   Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
 
   // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-  // A: through registers, 4-byte loads and 4-byte stores
+  // A: through registers, 16-byte loads and 4-byte stores
   int const x_a = m0 + CopyAThreadX{}(thread);
   int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
   Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
-  Tensor tArA = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tArA);
 
   // B: through registers, 16-byte loads and 16-byte stores
@@ -159,11 +159,11 @@ void ladder_05_thread_tile_2d(
 
   auto load_first_a = [&]() {   // load A's next k-tile into registers; what lies before k = 0 is zero
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -174,16 +174,16 @@ void ladder_05_thread_tile_2d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float4>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };
 
   auto store_a = [&]() {   // store A's k-tile from registers into the write stage
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 1; ++i) {
+      for (int i = 0; i < 4; ++i) {
         store_shared_a(write_a + CopyA{}(i, j, 0) * sizeof(float), recast<float>(tArA)(i, j));
       }
     }
@@ -201,11 +201,11 @@ void ladder_05_thread_tile_2d(
 
   auto load_a = [&]() {   // load A's next k-tile into registers
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -216,7 +216,7 @@ void ladder_05_thread_tile_2d(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b, from, recast<float4>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };
@@ -229,11 +229,11 @@ void ladder_05_thread_tile_2d(
     rows_b = tiles_left > 0 ? n : 0;
   };
 
-  // ---- Fragments: from shared memory to registers, 1 slot ----
-  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
-  Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_1>>{});   // (value, slot)
+  // ---- Fragments: from shared memory to registers, 4 slots ----
+  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
+  Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_4>,Stride<_4,_1>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
-  Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_1>>{});   // (value, slot)
+  Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_4>>{});   // (value, slot)
   // Their addresses in the stage that is read.
   uint32_t read_a, read_b;
   auto read_stage = [&](int stage) {
@@ -243,11 +243,14 @@ void ladder_05_thread_tile_2d(
     return stage;
   };
   read_stage(0);
-  auto load_fragment = [&](int k_index, int slot) {   // of the read stage
+  auto load_fragment = [&](int k_index, int slot) {   // of the read stage, those of 4 k
     CUTE_UNROLL
-    for (int v = 0; v < 8; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float), recast<float>(tCrA)(v, slot));
+    for (int v = 0; v < 8; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index / 4, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot / 4));
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
+    for (int i = 0; i < 4; ++i) {
+      CUTE_UNROLL
+      for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index + i, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot + i));
+    }
   };
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
@@ -276,20 +279,14 @@ void ladder_05_thread_tile_2d(
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(0, 0);
     mma(0);
-    load_fragment(1, 0);
-    mma(0);
-    load_fragment(2, 0);
-    mma(0);
-    load_fragment(3, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     load_fragment(4, 0);
     mma(0);
-    load_fragment(5, 0);
-    mma(0);
-    load_fragment(6, 0);
-    mma(0);
-    load_fragment(7, 0);
-    mma(0);
+    mma(1);
+    mma(2);
+    mma(3);
     __syncthreads();
     load_a();
     load_b();

@@ -4,7 +4,7 @@
 // Block: tile 128x128x8, 256 threads, 1 stage, 8192 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 16-byte boundaries
-//   B (n,k) contiguous in k, rows on 4-byte boundaries
+//   B (n,k) contiguous in k, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
 // Emitted by layoutgen from the spec ladder_07_banks_linear.yaml: edit the spec, not this file. Layouts map from left to right
@@ -26,14 +26,14 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, float& to) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float4& to) {
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(to.x), "+f"(to.y), "+f"(to.z), "+f"(to.w) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float4 const& from) {
@@ -70,12 +70,12 @@ using SmemB = Layout<Shape<Shape<_8,_16>,_8,_1>,Stride<Stride<_16,_1>,_128,_1024
 constexpr int kSmemB = 1024;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_16,_2>,_8>,Stride<Stride<_1,_0>,_0>>;   // thread -> float: ((16,2),8):((1,0),0)
 using FragmentB = Layout<Shape<_8,_8,_1>,Stride<_16,_128,_0>>;   // (vector, k, stage) -> float: (8,8,1):(16,128,0)
-using CopyBThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> n: (8,32):(0,1)
-using CopyBThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
-using CopyBElementX = Layout<_4,_32>;   // i -> n: 4:32
-using CopyBElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyBThread = Layout<Shape<_8,Shape<_8,_4>>,Stride<_128,Stride<_16,_1>>>;   // thread -> float: (8,(8,4)):(128,(16,1))
-using CopyB = Layout<Shape<_4,_1,_1>,Stride<_4,_0,_0>>;   // (i, j, stage) -> float: (4,1,1):(4,0,0)
+using CopyBThreadX = Layout<Shape<_2,_128>,Stride<_0,_1>>;   // thread -> n: (2,128):(0,1)
+using CopyBThreadK = Layout<Shape<_2,_128>,Stride<_4,_0>>;   // thread -> k: (2,128):(4,0)
+using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
+using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyBThread = Layout<Shape<_2,Shape<_8,_16>>,Stride<_512,Stride<_16,_1>>>;   // thread -> float: (2,(8,16)):(512,(16,1))
+using CopyB = Layout<Shape<_1,_4,_1>,Stride<_0,_128,_0>>;   // (i, j, stage) -> float: (1,4,1):(0,128,0)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -137,13 +137,13 @@ void ladder_07_banks_linear(
   Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_4>>{});   // (x, k) on the way through registers
   clear(tArA);
 
-  // B: through registers, 4-byte loads and 4-byte stores
+  // B: through registers, 16-byte loads and 4-byte stores
   int const x_b = n0 + CopyBThreadX{}(thread);
   int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
   Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
-  Tensor tBrB = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tBrB = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tBrB);
 
   // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
@@ -163,7 +163,7 @@ void ladder_07_banks_linear(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -172,9 +172,9 @@ void ladder_07_banks_linear(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j * 4) >= 0, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };
@@ -191,9 +191,9 @@ void ladder_07_banks_linear(
 
   auto store_b = [&]() {   // store B's k-tile from registers into the write stage
     CUTE_UNROLL
-    for (int j = 0; j < 1; ++j) {
+    for (int j = 0; j < 4; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 1; ++i) {
         store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float), recast<float>(tBrB)(i, j));
       }
     }
@@ -205,7 +205,7 @@ void ladder_07_banks_linear(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -214,9 +214,9 @@ void ladder_07_banks_linear(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };

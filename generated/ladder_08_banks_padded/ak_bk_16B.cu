@@ -3,8 +3,8 @@
 //
 // Block: tile 128x128x8, 256 threads, 1 stage, 8352 bytes of shared memory.
 // Takes:
-//   A (m,k) contiguous in k, rows on 4-byte boundaries
-//   B (n,k) contiguous in k, rows on 4-byte boundaries
+//   A (m,k) contiguous in k, rows on 16-byte boundaries
+//   B (n,k) contiguous in k, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
 // Emitted by layoutgen from the spec ladder_08_banks_padded.yaml: edit the spec, not this file. Layouts map from left to right
@@ -26,14 +26,14 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, float& to) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
@@ -59,23 +59,23 @@ using SmemA = Layout<Shape<_128,_8,_1>,Stride<_1,_128,_1024>>;   // (m, k, stage
 constexpr int kSmemA = 1024;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_16,_2>,_8>,Stride<Stride<_0,_8>,_16>>;   // thread -> float: ((16,2),8):((0,8),16)
 using FragmentA = Layout<Shape<_2,_8,_1>,Stride<_1,_32,_0>>;   // (vector, k, stage) -> float4: (2,8,1):(1,32,0)
-using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> m: (8,32):(0,1)
-using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
-using CopyAElementX = Layout<_4,_32>;   // i -> m: 4:32
-using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyAThread = Layout<Shape<_8,_32>,Stride<_128,_1>>;   // thread -> float: (8,32):(128,1)
-using CopyA = Layout<Shape<_4,_1,_1>,Stride<_32,_0,_0>>;   // (i, j, stage) -> float: (4,1,1):(32,0,0)
+using CopyAThreadX = Layout<Shape<_2,_128>,Stride<_0,_1>>;   // thread -> m: (2,128):(0,1)
+using CopyAThreadK = Layout<Shape<_2,_128>,Stride<_4,_0>>;   // thread -> k: (2,128):(4,0)
+using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
+using CopyAElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyAThread = Layout<Shape<_2,_128>,Stride<_512,_1>>;   // thread -> float: (2,128):(512,1)
+using CopyA = Layout<Shape<_1,_4,_1>,Stride<_0,_128,_0>>;   // (i, j, stage) -> float: (1,4,1):(0,128,0)
 
 using SmemB = Layout<Shape<_128,_8,_1>,Stride<_1,Int<133>,Int<1064>>>;   // (n, k, stage) -> float: (128,8,1):(1,133,1064)
 constexpr int kSmemB = 1064;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_16,_2>,_8>,Stride<Stride<_8,_0>,_0>>;   // thread -> float: ((16,2),8):((8,0),0)
 using FragmentB = Layout<Shape<_8,_8,_1>,Stride<_1,Int<133>,_0>>;   // (vector, k, stage) -> float: (8,8,1):(1,133,0)
-using CopyBThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> n: (8,32):(0,1)
-using CopyBThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
-using CopyBElementX = Layout<_4,_32>;   // i -> n: 4:32
-using CopyBElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyBThread = Layout<Shape<_8,_32>,Stride<Int<133>,_1>>;   // thread -> float: (8,32):(133,1)
-using CopyB = Layout<Shape<_4,_1,_1>,Stride<_32,_0,_0>>;   // (i, j, stage) -> float: (4,1,1):(32,0,0)
+using CopyBThreadX = Layout<Shape<_2,_128>,Stride<_0,_1>>;   // thread -> n: (2,128):(0,1)
+using CopyBThreadK = Layout<Shape<_2,_128>,Stride<_4,_0>>;   // thread -> k: (2,128):(4,0)
+using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
+using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyBThread = Layout<Shape<_2,_128>,Stride<Int<532>,_1>>;   // thread -> float: (2,128):(532,1)
+using CopyB = Layout<Shape<_1,_4,_1>,Stride<_0,Int<133>,_0>>;   // (i, j, stage) -> float: (1,4,1):(0,133,0)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -128,22 +128,22 @@ void ladder_08_banks_padded(
   Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
 
   // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-  // A: through registers, 4-byte loads and 4-byte stores
+  // A: through registers, 16-byte loads and 4-byte stores
   int const x_a = m0 + CopyAThreadX{}(thread);
   int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
   Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
-  Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tArA = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tArA);
 
-  // B: through registers, 4-byte loads and 4-byte stores
+  // B: through registers, 16-byte loads and 4-byte stores
   int const x_b = n0 + CopyBThreadX{}(thread);
   int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
   Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
-  Tensor tBrB = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tBrB = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tBrB);
 
   // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
@@ -161,9 +161,9 @@ void ladder_08_banks_padded(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j * 4) >= 0, from, tArA(i, j * 4), tArA(i, j * 4 + 1), tArA(i, j * 4 + 2), tArA(i, j * 4 + 3));
       }
     }
   };
@@ -172,18 +172,18 @@ void ladder_08_banks_padded(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j * 4) >= 0, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };
 
   auto store_a = [&]() {   // store A's k-tile from registers into the write stage
     CUTE_UNROLL
-    for (int j = 0; j < 1; ++j) {
+    for (int j = 0; j < 4; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 1; ++i) {
         store_shared_a(write_a + CopyA{}(i, j, 0) * sizeof(float), recast<float>(tArA)(i, j));
       }
     }
@@ -191,9 +191,9 @@ void ladder_08_banks_padded(
 
   auto store_b = [&]() {   // store B's k-tile from registers into the write stage
     CUTE_UNROLL
-    for (int j = 0; j < 1; ++j) {
+    for (int j = 0; j < 4; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 1; ++i) {
         store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float), recast<float>(tBrB)(i, j));
       }
     }
@@ -203,9 +203,9 @@ void ladder_08_banks_padded(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j * 4), tArA(i, j * 4 + 1), tArA(i, j * 4 + 2), tArA(i, j * 4 + 3));
       }
     }
   };
@@ -214,9 +214,9 @@ void ladder_08_banks_padded(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };

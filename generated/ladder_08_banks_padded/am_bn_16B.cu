@@ -26,14 +26,14 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, float& to) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(to) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float4& to) {
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(to.x), "+f"(to.y), "+f"(to.z), "+f"(to.w) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float4& to) {
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(to.x), "+f"(to.y), "+f"(to.z), "+f"(to.w) : "l"(&from), "r"(int(valid)));   // load_b
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float4 const& from) {
@@ -163,7 +163,7 @@ void ladder_08_banks_padded(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -174,7 +174,7 @@ void ladder_08_banks_padded(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float4>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };
@@ -205,7 +205,7 @@ void ladder_08_banks_padded(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
@@ -216,7 +216,7 @@ void ladder_08_banks_padded(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b, from, recast<float4>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };

@@ -26,14 +26,14 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_a(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_b(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
@@ -134,7 +134,7 @@ void ladder_10_warptile(
   Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
   Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
-  Tensor tArA = make_tensor<float>(Layout<Shape<_8,_2>,Stride<_2,_1>>{});   // (x, k) on the way through registers
+  Tensor tArA = make_tensor<float>(Layout<Shape<_8,_2>,Stride<_1,_8>>{});   // (x, k) on the way through registers
   clear(tArA);
 
   // B: through registers, 4-byte loads and 4-byte stores
@@ -143,7 +143,7 @@ void ladder_10_warptile(
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
   Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
-  Tensor tBrB = make_tensor<float>(Layout<Shape<_8,_2>,Stride<_2,_1>>{});   // (x, k) on the way through registers
+  Tensor tBrB = make_tensor<float>(Layout<Shape<_8,_2>,Stride<_1,_8>>{});   // (x, k) on the way through registers
   clear(tBrB);
 
   // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
@@ -163,7 +163,7 @@ void ladder_10_warptile(
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i, j));
       }
     }
   };
@@ -174,7 +174,7 @@ void ladder_10_warptile(
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i, j));
       }
     }
   };
@@ -205,7 +205,7 @@ void ladder_10_warptile(
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j));
       }
     }
   };
@@ -216,7 +216,7 @@ void ladder_10_warptile(
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j));
       }
     }
   };

@@ -4,7 +4,7 @@
 // Block: tile 128x128x16, 128 threads, 2 stages, 33280 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 16-byte boundaries
-//   B (n,k) contiguous in k, rows on 4-byte boundaries
+//   B (n,k) contiguous in k, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
 // Emitted by layoutgen from the spec ladder_11_double_buffer.yaml: edit the spec, not this file. Layouts map from left to right
@@ -26,22 +26,22 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float4& to) {
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(to.x), "+f"(to.y), "+f"(to.z), "+f"(to.w) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float4 const& from) {
   asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" :: "f"(from.x), "f"(from.y), "f"(from.z), "f"(from.w), "r"(to) : "memory");   // store_a
 }
 
-CUTE_DEVICE void store_shared_b(uint32_t to, float const& from) {
-  asm volatile("st.shared.f32 [%1], %0;" :: "f"(from), "r"(to) : "memory");   // store_b
+CUTE_DEVICE void store_shared_b(uint32_t to, float4 const& from) {
+  asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" :: "f"(from.x), "f"(from.y), "f"(from.z), "f"(from.w), "r"(to) : "memory");   // store_b
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
@@ -71,12 +71,12 @@ using SmemB = Layout<Shape<_128,_16,_2>,Stride<_1,_128,_2048>>;   // (n, k, stag
 constexpr int kSmemB = 4096;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_4,_8>,Shape<_2,_2>>,Stride<Stride<_4,_0>,Stride<_64,_0>>>;   // thread -> float: ((4,8),(2,2)):((4,0),(64,0))
 using FragmentB = Layout<Shape<_4,_16,_2>,Stride<_4,_32,_512>>;   // (vector, k, stage) -> float4: (4,16,2):(4,32,512)
-using CopyBThreadX = Layout<Shape<_8,_16>,Stride<_0,_1>>;   // thread -> n: (8,16):(0,1)
-using CopyBThreadK = Layout<Shape<_8,_16>,Stride<_1,_0>>;   // thread -> k: (8,16):(1,0)
-using CopyBElementX = Layout<_8,_16>;   // i -> n: 8:16
-using CopyBElementK = Layout<_2,_8>;   // j -> k: 2:8
-using CopyBThread = Layout<Shape<_8,_16>,Stride<_128,_1>>;   // thread -> float: (8,16):(128,1)
-using CopyB = Layout<Shape<_8,_2,_2>,Stride<_16,_1024,_2048>>;   // (i, j, stage) -> float: (8,2,2):(16,1024,2048)
+using CopyBThreadX = Layout<Shape<_4,_32>,Stride<_0,_4>>;   // thread -> n: (4,32):(0,4)
+using CopyBThreadK = Layout<Shape<_4,_32>,Stride<_4,_0>>;   // thread -> k: (4,32):(4,0)
+using CopyBElementX = Layout<_4,_1>;   // i -> n: 4:1
+using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyBThread = Layout<Shape<_4,_32>,Stride<_512,_4>>;   // thread -> float: (4,32):(512,4)
+using CopyB = Layout<Shape<_1,_4,_2>,Stride<_0,_32,_512>>;   // (i, j, stage) -> float4: (1,4,2):(0,32,512)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 128 && size(ThreadN{}) == 128);
@@ -138,13 +138,13 @@ void ladder_11_double_buffer(
   Tensor tArA = make_tensor<float>(Layout<Shape<_4,_4>,Stride<_1,_4>>{});   // (x, k) on the way through registers
   clear(tArA);
 
-  // B: through registers, 4-byte loads and 4-byte stores
+  // B: through registers, 16-byte loads and 16-byte stores
   int const x_b = n0 + CopyBThreadX{}(thread);
   int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
-  Tensor tBrB = make_tensor<float>(Layout<Shape<_8,_2>,Stride<_2,_1>>{});   // (x, k) on the way through registers
+  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float4
+  Tensor tBrB = make_tensor<float>(Layout<Shape<_4,_4>,Stride<_1,_4>>{});   // (x, k) on the way through registers
   clear(tBrB);
 
   // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
@@ -165,18 +165,18 @@ void ladder_11_double_buffer(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
 
   auto load_first_b = [&]() {   // load B's next k-tile into registers; what lies before k = 0 is zero
     CUTE_UNROLL
-    for (int j = 0; j < 2; ++j) {
+    for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 4; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j * 4) >= 0, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };
@@ -193,10 +193,10 @@ void ladder_11_double_buffer(
 
   auto store_b = [&]() {   // store B's k-tile from registers into the write stage
     CUTE_UNROLL
-    for (int j = 0; j < 2; ++j) {
+    for (int j = 0; j < 4; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float), recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float4), recast<float4>(tBrB)(i, j));
       }
     }
   };
@@ -207,18 +207,18 @@ void ladder_11_double_buffer(
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
         auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, recast<float4>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i * 4) < rows_a, from, tArA(i * 4, j), tArA(i * 4 + 1, j), tArA(i * 4 + 2, j), tArA(i * 4 + 3, j));
       }
     }
   };
 
   auto load_b = [&]() {   // load B's next k-tile into registers
     CUTE_UNROLL
-    for (int j = 0; j < 2; ++j) {
+    for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 4; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j * 4), tBrB(i, j * 4 + 1), tBrB(i, j * 4 + 2), tBrB(i, j * 4 + 3));
       }
     }
   };
@@ -272,15 +272,21 @@ void ladder_11_double_buffer(
   store_a();
   store_b();
   write = write_stage(next_stage(write));
+  load_a();
+  load_b();
+  next_tile();
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is stored and the next one loaded ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
+    store_a();
+    store_b();
     load_a();
     load_b();
+    write = write_stage(next_stage(write));
     next_tile();
     mma(0);
     load_fragment(2, 0);
@@ -311,9 +317,6 @@ void ladder_11_double_buffer(
     mma(1);
     load_fragment(15, 1);
     mma(0);
-    store_a();
-    store_b();
-    write = write_stage(next_stage(write));
     __syncthreads();
     read = read_stage(next_stage(read));
     load_fragment(0, 0);

@@ -26,14 +26,14 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_a(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
+CUTE_DEVICE void load_global_b(bool valid, float const& from, float& x) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+               : "+f"(x) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
 CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
@@ -135,7 +135,7 @@ void salykov_128x128x8(
   Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
   Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
-  Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_4>>{});   // (x, k) on the way through registers
   clear(tArA);
 
   // B: through registers, 4-byte loads and 4-byte stores
@@ -144,7 +144,7 @@ void salykov_128x128x8(
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
   Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
-  Tensor tBrB = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_1>>{});   // (x, k) on the way through registers
+  Tensor tBrB = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_4>>{});   // (x, k) on the way through registers
   clear(tBrB);
 
   // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
@@ -165,7 +165,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i, j));
       }
     }
   };
@@ -176,7 +176,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i, j));
       }
     }
   };
@@ -207,7 +207,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j));
       }
     }
   };
@@ -218,7 +218,7 @@ void salykov_128x128x8(
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j));
       }
     }
   };
@@ -272,32 +272,35 @@ void salykov_128x128x8(
   store_a();
   store_b();
   write = write_stage(next_stage(write));
+  load_a();
+  load_b();
+  next_tile();
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is stored and the next one loaded ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
-    load_a();
-    load_b();
-    next_tile();
     mma(0);
     load_fragment(2, 0);
+    store_a();
     mma(1);
     load_fragment(3, 1);
+    store_b();
+    write = write_stage(next_stage(write));
     mma(0);
     load_fragment(4, 0);
+    load_a();
     mma(1);
     load_fragment(5, 1);
+    load_b();
+    next_tile();
     mma(0);
     load_fragment(6, 0);
     mma(1);
     load_fragment(7, 1);
     mma(0);
-    store_a();
-    store_b();
-    write = write_stage(next_stage(write));
     __syncthreads();
     read = read_stage(next_stage(read));
     load_fragment(0, 0);

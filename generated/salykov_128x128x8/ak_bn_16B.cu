@@ -3,8 +3,8 @@
 //
 // Block: tile 128x128x8, 256 threads, 2 stages, 16640 bytes of shared memory.
 // Takes:
-//   A (m,k) contiguous in k, rows on 4-byte boundaries
-//   B (n,k) contiguous in n, rows on 4-byte boundaries
+//   A (m,k) contiguous in k, rows on 16-byte boundaries
+//   B (n,k) contiguous in n, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
 // Emitted by layoutgen from the spec salykov_128x128x8.yaml: edit the spec, not this file. Layouts map from left to right
@@ -26,22 +26,22 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, float4& to) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(to.x), "=f"(to.y), "=f"(to.z), "=f"(to.w) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void load_global_a(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_a
+CUTE_DEVICE void load_global_a(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_a
 }
 
-CUTE_DEVICE void load_global_b(bool valid, float const& from, float& to) {
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.f32 %0, [%1]; }"
-               : "+f"(to) : "l"(&from), "r"(int(valid)));   // load_b
+CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& y, float& z, float& w) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "l"(&from), "r"(int(valid)));   // load_b
 }
 
-CUTE_DEVICE void store_shared_a(uint32_t to, float4 const& from) {
-  asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" :: "f"(from.x), "f"(from.y), "f"(from.z), "f"(from.w), "r"(to) : "memory");   // store_a
+CUTE_DEVICE void store_shared_a(uint32_t to, float const& from) {
+  asm volatile("st.shared.f32 [%1], %0;" :: "f"(from), "r"(to) : "memory");   // store_a
 }
 
-CUTE_DEVICE void store_shared_b(uint32_t to, float const& from) {
-  asm volatile("st.shared.f32 [%1], %0;" :: "f"(from), "r"(to) : "memory");   // store_b
+CUTE_DEVICE void store_shared_b(uint32_t to, float4 const& from) {
+  asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" :: "f"(from.x), "f"(from.y), "f"(from.z), "f"(from.w), "r"(to) : "memory");   // store_b
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
@@ -60,23 +60,23 @@ using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, 
 constexpr int kSmemA = 2112;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_0,_4,_0>,Stride<_0,_32>>>;   // thread -> float: ((2,4,4),(2,4)):((0,4,0),(0,32))
 using FragmentA = Layout<Shape<_2,_8,_2>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (2,8,2):(4,33,264)
-using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_0,_4>>;   // thread -> m: (8,32):(0,4)
-using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
-using CopyAElementX = Layout<_4,_1>;   // i -> m: 4:1
-using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyAThread = Layout<Shape<_8,_32>,Stride<Int<132>,_4>>;   // thread -> float: (8,32):(132,4)
-using CopyA = Layout<Shape<_1,_1,_2>,Stride<_0,_0,Int<264>>>;   // (i, j, stage) -> float4: (1,1,2):(0,0,264)
+using CopyAThreadX = Layout<Shape<_2,_128>,Stride<_0,_1>>;   // thread -> m: (2,128):(0,1)
+using CopyAThreadK = Layout<Shape<_2,_128>,Stride<_4,_0>>;   // thread -> k: (2,128):(4,0)
+using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
+using CopyAElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyAThread = Layout<Shape<_2,_128>,Stride<Int<528>,_1>>;   // thread -> float: (2,128):(528,1)
+using CopyA = Layout<Shape<_1,_4,_2>,Stride<_0,Int<132>,Int<1056>>>;   // (i, j, stage) -> float: (1,4,2):(0,132,1056)
 
 using SmemB = Layout<Shape<_128,_8,_2>,Stride<_1,_128,_1024>>;   // (n, k, stage) -> float: (128,8,2):(1,128,1024)
 constexpr int kSmemB = 2048;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_2,_4>>,Stride<Stride<_4,_0,_8>,Stride<_64,_0>>>;   // thread -> float: ((2,4,4),(2,4)):((4,0,8),(64,0))
 using FragmentB = Layout<Shape<_2,_8,_2>,Stride<_8,_32,_256>>;   // (vector, k, stage) -> float4: (2,8,2):(8,32,256)
-using CopyBThreadX = Layout<Shape<_32,_8>,Stride<_1,_0>>;   // thread -> n: (32,8):(1,0)
+using CopyBThreadX = Layout<Shape<_32,_8>,Stride<_4,_0>>;   // thread -> n: (32,8):(4,0)
 using CopyBThreadK = Layout<Shape<_32,_8>,Stride<_0,_1>>;   // thread -> k: (32,8):(0,1)
-using CopyBElementX = Layout<_4,_32>;   // i -> n: 4:32
+using CopyBElementX = Layout<_4,_1>;   // i -> n: 4:1
 using CopyBElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyBThread = Layout<Shape<_32,_8>,Stride<_1,_128>>;   // thread -> float: (32,8):(1,128)
-using CopyB = Layout<Shape<_4,_1,_2>,Stride<_32,_0,_1024>>;   // (i, j, stage) -> float: (4,1,2):(32,0,1024)
+using CopyBThread = Layout<_256,_4>;   // thread -> float: 256:4
+using CopyB = Layout<Shape<_1,_1,_2>,Stride<_0,_0,_256>>;   // (i, j, stage) -> float4: (1,1,2):(0,0,256)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -129,21 +129,21 @@ void salykov_128x128x8(
   Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
 
   // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-  // A: through registers, 4-byte loads and 16-byte stores
+  // A: through registers, 16-byte loads and 4-byte stores
   int const x_a = m0 + CopyAThreadX{}(thread);
   int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
-  Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float4
-  Tensor tArA = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_4>>{});   // (x, k) on the way through registers
+  Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
+  Tensor tArA = make_tensor<float>(Layout<Shape<_1,_4>,Stride<_1,_1>>{});   // (x, k) on the way through registers
   clear(tArA);
 
-  // B: through registers, 4-byte loads and 4-byte stores
+  // B: through registers, 16-byte loads and 16-byte stores
   int const x_b = n0 + CopyBThreadX{}(thread);
   int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
+  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float4
   Tensor tBrB = make_tensor<float>(Layout<Shape<_4,_1>,Stride<_1,_4>>{});   // (x, k) on the way through registers
   clear(tBrB);
 
@@ -163,9 +163,9 @@ void salykov_128x128x8(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, recast<float>(tArA)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j * 4) >= 0, from, tArA(i, j * 4), tArA(i, j * 4 + 1), tArA(i, j * 4 + 2), tArA(i, j * 4 + 3));
       }
     }
   };
@@ -174,20 +174,18 @@ void salykov_128x128x8(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };
 
-  auto store_a = [&]() {   // store A's k-tile from registers into the write stage
+  auto store_a = [&](int first, int last) {   // store A's k-tile from registers into the write stage
     CUTE_UNROLL
-    for (int j = 0; j < 1; ++j) {
-      CUTE_UNROLL
-      for (int i = 0; i < 1; ++i) {
-        store_shared_a(write_a + CopyA{}(i, j, 0) * sizeof(float4), recast<float4>(tArA)(i, j));
-      }
+    for (int piece = first; piece < last; ++piece) {
+      int const i = piece % 1, j = piece / 1;
+      store_shared_a(write_a + CopyA{}(i, j, 0) * sizeof(float), recast<float>(tArA)(i, j));
     }
   };
 
@@ -195,8 +193,8 @@ void salykov_128x128x8(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float), recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        store_shared_b(write_b + CopyB{}(i, j, 0) * sizeof(float4), recast<float4>(tBrB)(i, j));
       }
     }
   };
@@ -205,9 +203,9 @@ void salykov_128x128x8(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, recast<float>(tArA)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
+        load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j * 4), tArA(i, j * 4 + 1), tArA(i, j * 4 + 2), tArA(i, j * 4 + 3));
       }
     }
   };
@@ -216,9 +214,9 @@ void salykov_128x128x8(
     CUTE_UNROLL
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, recast<float>(tBrB)(i, j));
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
+        load_global_b(x_b + CopyBElementX{}(i * 4) < rows_b, from, tBrB(i * 4, j), tBrB(i * 4 + 1, j), tBrB(i * 4 + 2, j), tBrB(i * 4 + 3, j));
       }
     }
   };
@@ -269,35 +267,40 @@ void salykov_128x128x8(
   load_first_a();
   load_first_b();
   next_tile();
-  store_a();
+  store_a(0, 4);
   store_b();
   write = write_stage(next_stage(write));
+  load_a();
+  load_b();
+  next_tile();
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is stored and the next one loaded ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
+    mma(0);
+    load_fragment(2, 0);
+    store_a(0, 1);
+    mma(1);
+    load_fragment(3, 1);
+    store_a(1, 3);
+    mma(0);
+    load_fragment(4, 0);
+    store_a(3, 4);
+    store_b();
+    write = write_stage(next_stage(write));
+    mma(1);
+    load_fragment(5, 1);
     load_a();
     load_b();
     next_tile();
-    mma(0);
-    load_fragment(2, 0);
-    mma(1);
-    load_fragment(3, 1);
-    mma(0);
-    load_fragment(4, 0);
-    mma(1);
-    load_fragment(5, 1);
     mma(0);
     load_fragment(6, 0);
     mma(1);
     load_fragment(7, 1);
     mma(0);
-    store_a();
-    store_b();
-    write = write_stage(next_stage(write));
     __syncthreads();
     read = read_stage(next_stage(read));
     load_fragment(0, 0);

@@ -1,10 +1,10 @@
 // salykov_128x256x8, variant ak_bn_16B: D = alpha * A * B + beta * C in f32.
-// Salykov's 128x256x8 kernel, cp.async one word at a time, with A's rows padded
+// Salykov's 128x256x8 kernel, cp.async in three stages, with A's rows padded
 //
-// Block: tile 128x256x8, 256 threads, 2 stages, 24832 bytes of shared memory.
+// Block: tile 128x256x8, 256 threads, 3 stages, 37248 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in k, rows on 4-byte boundaries
-//   B (n,k) contiguous in n, rows on 4-byte boundaries
+//   B (n,k) contiguous in n, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
 // Emitted by layoutgen from the spec salykov_128x256x8.yaml: edit the spec, not this file. Layouts map from left to right
@@ -34,19 +34,19 @@ CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float const& from
   asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" :: "r"(to), "l"(&from), "r"(valid ? 4 : 0) : "memory");   // copy_a
 }
 
-CUTE_DEVICE void copy_async_b(uint32_t to, float const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4;" :: "r"(to), "l"(&from) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_b(uint32_t to, float4 const& from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(&from) : "memory");   // copy_b
 }
 
-CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" :: "r"(to), "l"(&from), "r"(valid ? 4 : 0) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float4 const& from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(&from), "r"(valid ? 16 : 0) : "memory");   // copy_b
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _256;
 using BlockK = _8;
-constexpr int kStages = 2;
+constexpr int kStages = 3;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_0,_4,_0>,Stride<_0,_64>>>;   // thread -> m: ((2,4,4),(4,2)):((0,4,0),(0,64))
 using ThreadN = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_4,_0,_8>,Stride<_64,_0>>>;   // thread -> n: ((2,4,4),(4,2)):((4,0,8),(64,0))
@@ -54,27 +54,27 @@ using ValueM = Layout<Shape<_4,_4>,Stride<_1,_16>>;   // value -> m: (4,4):(1,16
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1056)
-constexpr int kSmemA = 2112;   // floats, all stages
+using SmemA = Layout<Shape<_128,_8,_3>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,3):(1,132,1056)
+constexpr int kSmemA = 3168;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_0,_4,_0>,Stride<_0,_64>>>;   // thread -> float: ((2,4,4),(4,2)):((0,4,0),(0,64))
-using FragmentA = Layout<Shape<_4,_8,_2>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (4,8,2):(4,33,264)
+using FragmentA = Layout<Shape<_4,_8,_3>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (4,8,3):(4,33,264)
 using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> m: (8,32):(0,1)
 using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
 using CopyAElementX = Layout<_4,_32>;   // i -> m: 4:32
 using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
 using CopyAThread = Layout<Shape<_8,_32>,Stride<Int<132>,_1>>;   // thread -> float: (8,32):(132,1)
-using CopyA = Layout<Shape<_4,_1,_2>,Stride<_32,_0,Int<1056>>>;   // (i, j, stage) -> float: (4,1,2):(32,0,1056)
+using CopyA = Layout<Shape<_4,_1,_3>,Stride<_32,_0,Int<1056>>>;   // (i, j, stage) -> float: (4,1,3):(32,0,1056)
 
-using SmemB = Layout<Shape<_256,_8,_2>,Stride<_1,_256,_2048>>;   // (n, k, stage) -> float: (256,8,2):(1,256,2048)
-constexpr int kSmemB = 4096;   // floats, all stages
+using SmemB = Layout<Shape<_256,_8,_3>,Stride<_1,_256,_2048>>;   // (n, k, stage) -> float: (256,8,3):(1,256,2048)
+constexpr int kSmemB = 6144;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_4,_0,_8>,Stride<_64,_0>>>;   // thread -> float: ((2,4,4),(4,2)):((4,0,8),(64,0))
-using FragmentB = Layout<Shape<_2,_8,_2>,Stride<_8,_64,_512>>;   // (vector, k, stage) -> float4: (2,8,2):(8,64,512)
-using CopyBThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> n: (128,2):(1,0)
-using CopyBThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
-using CopyBElementX = Layout<_2,_128>;   // i -> n: 2:128
-using CopyBElementK = Layout<_4,_2>;   // j -> k: 4:2
-using CopyBThread = Layout<Shape<_128,_2>,Stride<_1,_256>>;   // thread -> float: (128,2):(1,256)
-using CopyB = Layout<Shape<_2,_4,_2>,Stride<_128,_512,_2048>>;   // (i, j, stage) -> float: (2,4,2):(128,512,2048)
+using FragmentB = Layout<Shape<_2,_8,_3>,Stride<_8,_64,_512>>;   // (vector, k, stage) -> float4: (2,8,3):(8,64,512)
+using CopyBThreadX = Layout<Shape<_64,_4>,Stride<_4,_0>>;   // thread -> n: (64,4):(4,0)
+using CopyBThreadK = Layout<Shape<_64,_4>,Stride<_0,_1>>;   // thread -> k: (64,4):(0,1)
+using CopyBElementX = Layout<_4,_1>;   // i -> n: 4:1
+using CopyBElementK = Layout<_2,_4>;   // j -> k: 2:4
+using CopyBThread = Layout<_256,_4>;   // thread -> float: 256:4
+using CopyB = Layout<Shape<_1,_2,_3>,Stride<_0,_256,_512>>;   // (i, j, stage) -> float4: (1,2,3):(0,256,512)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -134,12 +134,12 @@ void salykov_128x256x8(
   auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
   Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
 
-  // B: cp.async, 4 bytes a piece
+  // B: cp.async, 16 bytes a piece
   int const x_b = n0 + CopyBThreadX{}(thread);
   int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
   Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
   auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
+  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float4
 
   // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
   // plus a constant.
@@ -166,11 +166,11 @@ void salykov_128x256x8(
 
   auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 2; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
+        copy_async_or_zero_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float4), from);
       }
     }
   };
@@ -188,11 +188,11 @@ void salykov_128x256x8(
 
   auto copy_b = [&]() {   // start copying B's next k-tile into the write stage
     CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 2; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
+      for (int i = 0; i < 1; ++i) {
+        auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
+        if (x_b + CopyBElementX{}(i * 4) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float4), from);
       }
     }
   };
@@ -243,19 +243,26 @@ void salykov_128x256x8(
   copy_first_a();
   copy_first_b();
   next_tile();
+  cp_async_fence();
   write = write_stage(next_stage(write));
-  cp_async_wait<0>();
+  copy_a();
+  copy_b();
+  next_tile();
+  cp_async_fence();
+  write = write_stage(next_stage(write));
+  cp_async_wait<1>();
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
     copy_a();
     copy_b();
-    next_tile();
+    cp_async_fence();
     write = write_stage(next_stage(write));
+    next_tile();
     mma(0);
     load_fragment(2, 0);
     mma(1);
@@ -269,7 +276,7 @@ void salykov_128x256x8(
     mma(1);
     load_fragment(7, 1);
     mma(0);
-    cp_async_wait<0>();
+    cp_async_wait<1>();
     __syncthreads();
     read = read_stage(next_stage(read));
     load_fragment(0, 0);

@@ -1,7 +1,7 @@
 // salykov_128x256x8, variant any: D = alpha * A * B + beta * C in f32.
-// Salykov's 128x256x8 kernel, cp.async one word at a time, with A's rows padded
+// Salykov's 128x256x8 kernel, cp.async in three stages, with A's rows padded
 //
-// Block: tile 128x256x8, 256 threads, 2 stages, 24832 bytes of shared memory.
+// Block: tile 128x256x8, 256 threads, 3 stages, 37248 bytes of shared memory.
 // Takes:
 //   A (m,k) of any strides
 //   B (n,k) of any strides
@@ -46,7 +46,7 @@ CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float const& from
 using BlockM = _128;
 using BlockN = _256;
 using BlockK = _8;
-constexpr int kStages = 2;
+constexpr int kStages = 3;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_0,_4,_0>,Stride<_0,_64>>>;   // thread -> m: ((2,4,4),(4,2)):((0,4,0),(0,64))
 using ThreadN = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_4,_0,_8>,Stride<_64,_0>>>;   // thread -> n: ((2,4,4),(4,2)):((4,0,8),(64,0))
@@ -54,27 +54,27 @@ using ValueM = Layout<Shape<_4,_4>,Stride<_1,_16>>;   // value -> m: (4,4):(1,16
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> n: (4,2):(1,32)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = Layout<Shape<_128,_8,_2>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,2):(1,132,1056)
-constexpr int kSmemA = 2112;   // floats, all stages
+using SmemA = Layout<Shape<_128,_8,_3>,Stride<_1,Int<132>,Int<1056>>>;   // (m, k, stage) -> float: (128,8,3):(1,132,1056)
+constexpr int kSmemA = 3168;   // floats, all stages
 using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_0,_4,_0>,Stride<_0,_64>>>;   // thread -> float: ((2,4,4),(4,2)):((0,4,0),(0,64))
-using FragmentA = Layout<Shape<_4,_8,_2>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (4,8,2):(4,33,264)
+using FragmentA = Layout<Shape<_4,_8,_3>,Stride<_4,Int<33>,Int<264>>>;   // (vector, k, stage) -> float4: (4,8,3):(4,33,264)
 using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> m: (8,32):(0,1)
 using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
 using CopyAElementX = Layout<_4,_32>;   // i -> m: 4:32
 using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
 using CopyAThread = Layout<Shape<_8,_32>,Stride<Int<132>,_1>>;   // thread -> float: (8,32):(132,1)
-using CopyA = Layout<Shape<_4,_1,_2>,Stride<_32,_0,Int<1056>>>;   // (i, j, stage) -> float: (4,1,2):(32,0,1056)
+using CopyA = Layout<Shape<_4,_1,_3>,Stride<_32,_0,Int<1056>>>;   // (i, j, stage) -> float: (4,1,3):(32,0,1056)
 
-using SmemB = Layout<Shape<_256,_8,_2>,Stride<_1,_256,_2048>>;   // (n, k, stage) -> float: (256,8,2):(1,256,2048)
-constexpr int kSmemB = 4096;   // floats, all stages
+using SmemB = Layout<Shape<_256,_8,_3>,Stride<_1,_256,_2048>>;   // (n, k, stage) -> float: (256,8,3):(1,256,2048)
+constexpr int kSmemB = 6144;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_2,_4,_4>,Shape<_4,_2>>,Stride<Stride<_4,_0,_8>,Stride<_64,_0>>>;   // thread -> float: ((2,4,4),(4,2)):((4,0,8),(64,0))
-using FragmentB = Layout<Shape<_2,_8,_2>,Stride<_8,_64,_512>>;   // (vector, k, stage) -> float4: (2,8,2):(8,64,512)
+using FragmentB = Layout<Shape<_2,_8,_3>,Stride<_8,_64,_512>>;   // (vector, k, stage) -> float4: (2,8,3):(8,64,512)
 using CopyBThreadX = Layout<_256,_1>;   // thread -> n: 256:1
 using CopyBThreadK = Layout<_256,_0>;   // thread -> k: 256:0
 using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
 using CopyBElementK = Layout<_8,_1>;   // j -> k: 8:1
 using CopyBThread = Layout<_256,_1>;   // thread -> float: 256:1
-using CopyB = Layout<Shape<_1,_8,_2>,Stride<_0,_256,_2048>>;   // (i, j, stage) -> float: (1,8,2):(0,256,2048)
+using CopyB = Layout<Shape<_1,_8,_3>,Stride<_0,_256,_2048>>;   // (i, j, stage) -> float: (1,8,3):(0,256,2048)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -243,19 +243,26 @@ void salykov_128x256x8(
   copy_first_a();
   copy_first_b();
   next_tile();
+  cp_async_fence();
   write = write_stage(next_stage(write));
-  cp_async_wait<0>();
+  copy_a();
+  copy_b();
+  next_tile();
+  cp_async_fence();
+  write = write_stage(next_stage(write));
+  cp_async_wait<1>();
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
     copy_a();
     copy_b();
-    next_tile();
+    cp_async_fence();
     write = write_stage(next_stage(write));
+    next_tile();
     mma(0);
     load_fragment(2, 0);
     mma(1);
@@ -269,7 +276,7 @@ void salykov_128x256x8(
     mma(1);
     load_fragment(7, 1);
     mma(0);
-    cp_async_wait<0>();
+    cp_async_wait<1>();
     __syncthreads();
     read = read_stage(next_stage(read));
     load_fragment(0, 0);

@@ -248,14 +248,14 @@ void warptile_128x128(
   __syncthreads();
   load_fragment(0, 0);
 
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is fetched ----
+  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
     copy_a();
     copy_b();
-    next_tile();
     write = write_stage(next_stage(write));
+    next_tile();
     mma(0);
     load_fragment(2, 0);
     mma(1);

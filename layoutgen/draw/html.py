@@ -56,7 +56,7 @@ def to_html(plan: Plan, aside: Aside, *, thread: int = 0) -> str:
         dark=variables(DARK),
         looks=rules(_VARIABLES),
         map=map_svgs(plan),
-        states=SHARED_STATES if plan.shared_operands else REGISTER_STATES,
+        states=_states(plan),
         lanes=timeline_svg(moments, stage_names(plan)),
         data=page_data(plan, moments, thread),
         keyboard=KEYBOARD,
@@ -135,7 +135,7 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, Any]:
         "contiguous": operand.contiguous,
         "itemsize": ITEMSIZE[operand.dtype],
         "vector": shared.fragment.vector if shared else fetch.read_vector,
-        "along": shared.fragment.mode if shared else fetch.vector_mode,
+        "along": shared.fragment.mode if shared else fetch.read_mode,
         "shared": _shared(plan, shared) if shared else None,
         "copy": {
             "atom": fetch.atom.name,
@@ -209,6 +209,18 @@ REGISTER_STATES = (
     ("t1", "arriving: loads are in flight"),
     ("t2", "ready: a multiply-add has waited for them"),
 )
+STAGED_STATES = (
+    ("t1", "arriving: copies or loads are in flight, or not all stored"),
+    SHARED_STATES[1],
+    ("t2", "ready: all threads have met, and may read; in registers: a store has waited for the loads"),
+)
+
+
+def _states(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """What the timeline's colours say, where it has stages, or registers, or both."""
+    if not plan.stages:
+        return REGISTER_STATES
+    return STAGED_STATES if any(each.copy.atom.through_registers for each in plan.operands) else SHARED_STATES
 
 
 def timeline_svg(moments: tuple[Moment, ...], names: tuple[str, ...]) -> dict[str, Any]:

@@ -8,8 +8,18 @@ from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, stacked
 from layoutgen.draw.palette import TONES, alike, tone
-from layoutgen.facts import BANK_BYTES, BANKS, access_facts, copy_owners, first_word, shared_words
-from layoutgen.plan.model import Operand, Plan, SharedOperand
+from layoutgen.facts import (
+    BANK_BYTES,
+    BANKS,
+    CopyOwners,
+    access_facts,
+    copy_owners,
+    fetch_pieces,
+    first_word,
+    shared_words,
+    turned,
+)
+from layoutgen.plan.model import Copy, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
@@ -88,19 +98,41 @@ def _block_copies(plan: Plan, operand: SharedOperand) -> Drawing:
     at = number[owners.element_x, owners.element_k]
     piece = owners.thread * passes + at
     flat = len(merge(piece)) > MOST_BOXES
-    regions = merge(at)
     labels = {int(each): (str(each // passes), f"p{each % passes}") for each in np.unique(piece)}
-    panels = _panels(operand, piece, labels, passes, flat=flat, outlined=len(regions) <= MOST_REGIONS)
+    patches = _patches(copy, owners)
+    if patches is None:
+        outlined, told = at if len(merge(at)) <= MOST_REGIONS else None, ""
+    else:
+        outlined, told = None if flat else patches, _turning(operand)
+    panels = _panels(operand, piece, labels, passes, flat=flat, outlined=outlined)
     itemsize = ITEMSIZE[operand.dtype]
     numbers = "Too fine for the numbers of threads; colours tell" if flat else "Numbers are threads, p is"
     return Drawing(
         f"{plan.name}: which thread copies which element of {operand.name.upper()}",
         f"{numbers} the pass in which they copy: {_passes(passes)} of {copy.participants} threads. A "
         f"thread reads {copy.read_vector * itemsize} bytes of global memory at a time and writes "
-        f"{copy.write_vector * itemsize} to shared memory ({copy.atom.name}, variant {plan.variant}). "
+        f"{copy.write_vector * itemsize} to shared memory ({copy.atom.name}, variant {plan.variant}). {told}"
         f"{_directions(operand)}",
         panels,
         _pass_keys(passes),
+    )
+
+
+def _patches(copy: Copy, owners: CopyOwners) -> Offsets | None:
+    """(x, k) -> the patch that a thread turns in its registers, of its own number; None where it turns nothing."""
+    if not turned(copy):
+        return None
+    extents = {copy.read_mode: copy.read_vector, copy.write_mode: copy.write_vector}
+    at_x, at_k = owners.element_x // extents["x"], owners.element_k // extents["k"]
+    return (owners.thread * copy.element_x.size + at_x) * copy.element_k.size + at_k
+
+
+def _turning(operand: SharedOperand) -> str:
+    """How a thread turns what it copies."""
+    copy, modes = operand.copy, {"x": operand.x, "k": "k"}
+    return (
+        f"Within a line is a patch that a thread turns in its registers: read along {modes[copy.read_mode]}, written "
+        f"along {modes[copy.write_mode]}, a pass at a time. "
     )
 
 
@@ -126,7 +158,7 @@ def _warp_loads(plan: Plan, operand: Operand) -> Drawing:
         f"{numbers} the pass in which they load: {_passes(passes)} of {wide} bytes a lane, from global memory to the "
         f"registers of the thread that multiplies ({fetch.atom.name}, variant {plan.variant}). "
         f"{_sectors(plan, operand)}{_directions(operand)}",
-        _panels(operand, piece, labels, passes, flat=flat, outlined=False),
+        _panels(operand, piece, labels, passes, flat=flat, outlined=None),
         (*_pass_keys(passes), *([Key("panel", "other warps load it")] if (piece == OTHERS).any() else [])),
     )
 
@@ -153,11 +185,18 @@ def _sectors(plan: Plan, operand: Operand) -> str:
 
 
 def _panels(
-    operand: Operand, piece: Offsets, labels: dict[int, tuple[str, str]], passes: int, *, flat: bool, outlined: bool
+    operand: Operand,
+    piece: Offsets,
+    labels: dict[int, tuple[str, str]],
+    passes: int,
+    *,
+    flat: bool,
+    outlined: Offsets | None,
 ) -> tuple[Panel, ...]:
     """An operand's k-tile, folded after so many x; A is drawn as m x k, B as k x n.
 
     piece: (x, k) -> what is moved at once, pass + passes * who, or OTHERS. labels: piece -> who, and the pass.
+    outlined: (x, k) -> what a line goes round.
     """
     extent, block_k = operand.tile
     mode = operand.x
@@ -173,7 +212,10 @@ def _panels(
             else Box(r.row, r.column, r.rows, r.columns, tone(r.value % passes), *labels[r.value])
             for r in merge(grid)
         )
-        regions = merge(grid % passes) if outlined else []
+        regions = []
+        if outlined is not None:
+            around = outlined[first : first + FOLD]
+            regions = merge(around.T if across else around)
         xs = tuple(Tick(i, str(first + i)) for i in range(min(FOLD, extent - first)))
         ks = tuple(Tick(k, str(k)) for k in range(block_k))
         panels.append(
@@ -209,8 +251,9 @@ def copy_passes(operand: Operand) -> tuple[Offsets, int]:
     """A thread's element (i, j) -> the pass that moves it, to shared memory where it goes there; and how many there
     are."""
     fetch = operand.copy
-    i, j = np.indices((fetch.element_x.size, fetch.element_k.size))
-    vector = operand.copy.write_vector if isinstance(operand, SharedOperand) else fetch.read_vector
-    vector_x, vector_k = (vector, 1) if fetch.vector_mode == "x" else (1, vector)
-    across = fetch.element_x.size // vector_x
-    return i // vector_x + across * (j // vector_k), across * (fetch.element_k.size // vector_k)
+    number = np.empty((fetch.element_x.size, fetch.element_k.size), dtype=np.int64)
+    pieces = fetch_pieces(fetch, "write" if isinstance(operand, SharedOperand) else "read")
+    for index, piece in enumerate(pieces):
+        for at in piece.elements:
+            number[at] = index
+    return number, len(pieces)

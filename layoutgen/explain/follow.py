@@ -14,8 +14,10 @@ from layoutgen.explain.words import plural, runs
 from layoutgen.facts import (
     NOBODY,
     SECTOR_BYTES,
+    Side,
     c_owners,
     copy_owners,
+    fetch_piece,
     fragment_piece,
     shared_banks,
     shared_words,
@@ -115,7 +117,7 @@ def _source(plan: Plan, operand: Operand, thread: int, x: int, value: int) -> So
             register=value,
             copier=(thread,) * len(ks),
             element=tuple(elements),
-            read=tuple(access(operand.copy, thread, each, operand.copy.read_vector) for each in elements),
+            read=tuple(access(operand.copy, thread, each, "read") for each in elements),
             sector=tuple(_sector(operand, x, k) for k in ks),
         )
     copy, stages = operand.copy, range(plan.stages)
@@ -131,7 +133,7 @@ def _source(plan: Plan, operand: Operand, thread: int, x: int, value: int) -> So
         register=value,
         copier=copiers,
         element=tuple(elements),
-        read=tuple(access(copy, t, e, copy.read_vector) for t, e in zip(copiers, elements, strict=True)),
+        read=tuple(access(copy, t, e, "read") for t, e in zip(copiers, elements, strict=True)),
         sector=tuple(_sector(operand, x, k) for k in ks),
         load=piece.i,
         position=piece.position,
@@ -139,20 +141,17 @@ def _source(plan: Plan, operand: Operand, thread: int, x: int, value: int) -> So
         loaded=tuple(base + values(piece.first[0] + v) for v in range(piece.width)),
         word=tuple(tuple(shared_words(operand.shared, stage)[x].tolist()) for stage in stages),
         bank=tuple(tuple(shared_banks(plan, operand, stage)[x].tolist()) for stage in stages),
-        write=tuple(access(copy, t, e, copy.write_vector) for t, e in zip(copiers, elements, strict=True)),
+        write=tuple(access(copy, t, e, "write") for t, e in zip(copiers, elements, strict=True)),
     )
 
 
-def access(fetch: Fetch, thread: int, at: tuple[int, int], width: int) -> tuple[tuple[int, int], ...]:
-    """The (x, k) of the access, `width` elements wide, that moves a thread's element (i, j)."""
+def access(fetch: Fetch, thread: int, at: tuple[int, int], side: Side) -> tuple[tuple[int, int], ...]:
+    """The (x, k) of the access that reads, or writes, a thread's element (i, j)."""
     if thread == NOBODY:
         return ()
-    i, j = at
-    along_x = fetch.vector_mode == "x"
-    first = (i if along_x else j) // width * width
-    places = [(first + v, j) if along_x else (i, first + v) for v in range(width)]
     return tuple(
-        (fetch.thread_x(thread) + fetch.element_x(i), fetch.thread_k(thread) + fetch.element_k(j)) for i, j in places
+        (fetch.thread_x(thread) + fetch.element_x(i), fetch.thread_k(thread) + fetch.element_k(j))
+        for i, j in fetch_piece(fetch, at, side).elements
     )
 
 
@@ -229,8 +228,8 @@ def steps(operand: SharedOperand) -> Layout:
 
 def _together(operand: Operand, access: tuple[tuple[int, int], ...]) -> str:
     """What one access moves, where that is more than an element."""
-    place, along = (0, operand.x) if operand.copy.vector_mode == "x" else (1, "k")
-    return f" ({along} {runs([at[place] for at in access])})" if len(access) > 1 else ""
+    told = [(x, sorted({at[place] for at in access})) for place, x in enumerate((operand.x, "k"))]
+    return "".join(f" ({x} {runs(along)})" for x, along in told if len(along) > 1)
 
 
 def _elements(source: Source) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layoutgen.algebra import Layout, named
 from layoutgen.explain.model import Entry, Section, Step, Text
 from layoutgen.explain.words import as_vectors, call, coalesced, is_identity, layout_at, plural
-from layoutgen.facts import first_word
+from layoutgen.facts import Side, first_word, turned
 from layoutgen.plan.model import Fragment, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 
@@ -69,9 +69,20 @@ def _how_copied(operand: SharedOperand) -> str:
     elements = copy.element_x.size * copy.element_k.size
     who = f"{copy.participants} threads x {plural(elements, 'element')} (i,j)"
     if copy.atom.through_registers:
-        read = f"{copy.reads} ld.global of {copy.read_vector * itemsize} bytes"
+        read = f"{copy.reads} ld.global of {copy.read_vector * itemsize} bytes{_along(operand, 'read')}"
+        if turned(copy):
+            return f"{who}: {read}, {copy.writes} st.shared of {copy.write.bytes}{_along(operand, 'write')}"
         return f"{who}: {read}, then {copy.writes} st.shared of {copy.write.bytes} bytes"
     return f"{who} by {copy.writes} cp.async of {copy.write.bytes} bytes"
+
+
+def _along(operand: SharedOperand, side: Side) -> str:
+    """The mode of each side's accesses, where a thread turns what it reads along the one and writes along the other."""
+    copy = operand.copy
+    if not turned(copy):
+        return ""
+    along = {"x": operand.x, "k": "k"}[copy.read_mode if side == "read" else copy.write_mode]
+    return f" along {along}"
 
 
 def _unit(width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -22,26 +23,31 @@ from layoutgen.plan.model import (
 )
 from layoutgen.plan.schedule import raster_words, work
 
+Move = CopyTile | LoadTile | StoreTile
+_MOVES = (CopyTile, LoadTile, StoreTile)
+_VERBS = {CopyTile: "cp.async", LoadTile: "load", StoreTile: "store"}
+_MOVED = {CopyTile: ("copied", "cp.async"), LoadTile: ("loaded", "ld.global"), StoreTile: ("stored", "st.shared")}
 SAMPLE_TILES = 32  # the tiles a side of the problem that the raster is shown on
 
 
 def program_section(plan: Plan) -> Section:
     """What a block does, in order: the prologue once, then a turn for each k-tile."""
     program, depth = plan.program, _depth(plan)
-    ahead = sum(step == Advance("fetch") for step in program.prologue)
-    entries: list[Entry] = [Text(f"Before: {_sentence(_prologue(plan))}.")]
-    turns = list(_turns(plan, depth))
+    steps = _with_tiles(program.steps)
+    steady = steps[len(program.prologue) :]
+    entries: list[Entry] = [Text(f"Before: {_sentence(_prologue(plan, steps[: len(program.prologue)]))}.")]
+    turns = list(_turns(steady, depth))
     held = {} if plan.shared_operands else {k: k for k in range(program.slots)}
     for step in program.prologue:
         held.update(_loaded(step) if isinstance(step, LoadFragment) else {})
-    said = [_sentence(_steady(plan, turn, k, ahead, held)) for k, turn in turns]
+    said = [_sentence(_steady(plan, turn, k, held)) for k, turn in turns]
     first = 0
     for last in range(len(turns)):
         if last + 1 == len(turns) or said[last + 1] != said[first]:
             entries.append(Text(f"{_when([k for k, _ in turns[first : last + 1]])}: {said[first]}."))
             first = last + 1
     if _dealt(plan):
-        entries.append(Text(_copies(plan, turns, ahead)))
+        entries.append(Text(_between(plan, steady)))
     entries.append(Text(_multiply(plan)))
     entries.append(Text(_raster(plan)))
     slots = program.slots
@@ -66,22 +72,77 @@ def _multiply(plan: Plan) -> str:
     return f"Multiply, each k: {m} x {n} = {m * n} FFMA for {loads:g} {space} load{'s' * (loads != 1)}; {order}."
 
 
+def _with_tiles(steps: Sequence[Step]) -> list[tuple[Step, int | None]]:
+    """Each step of the prologue and of one turn, with the k-tile that it moves, where it moves one: in the turn counted
+    from the tile that this multiplies. None too for a store of registers that nothing was loaded into.
+    """
+    following: Counter[str] = Counter()  # operand -> k-tile to fetch next
+    staged: dict[str, int] = {}  # operand -> k-tile in its registers
+    found: list[tuple[Step, int | None]] = []
+    for step in steps:
+        if isinstance(step, Advance):
+            following.update(step.operands)
+        elif isinstance(step, LoadTile):
+            staged[step.operand] = following[step.operand]
+        tile = None
+        if isinstance(step, _MOVES):
+            tile = staged.get(step.operand) if isinstance(step, StoreTile) else following[step.operand]
+        found.append((step, tile))
+    return found
+
+
+def _pieces(plan: Plan, move: Move) -> int:
+    """How many accesses of a thread all of a move is."""
+    return (
+        plan.in_shared(move.operand).copy.writes
+        if isinstance(move, StoreTile)
+        else plan.operand(move.operand).copy.reads
+    )
+
+
 def _dealt(plan: Plan) -> bool:
-    """Whether copies are dealt out over a turn."""
-    copies = [step for step in plan.program.steady if isinstance(step, CopyTile)]
-    return any(step.last - step.first < plan.operand(step.operand).copy.reads for step in copies)
+    """Whether moves are dealt out over a turn."""
+    moves = [step for step in plan.program.steady if isinstance(step, _MOVES)]
+    return any(step.last - step.first < _pieces(plan, step) for step in moves)
 
 
-def _copies(plan: Plan, turns: Sequence[tuple[int | None, Sequence[Step]]], ahead: int) -> str:
-    """How copies are dealt out over a turn."""
-    told = []
-    for operand in plan.operands:
-        copies = [(k, s) for k, turn in turns for s in turn if isinstance(s, CopyTile) and s.operand == operand.name]
-        if copies:
-            counts = ", ".join(str(step.last - step.first) for _, step in copies)
-            ks = runs([k for k, _ in copies if k is not None])
-            told.append(f"{operand.name.upper()}'s {operand.copy.reads} cp.async a thread, {counts} at k {ks}")
-    return f"Between, copies of k-tile + {ahead} to the write stage: {'; '.join(told)}."
+def _between(plan: Plan, steady: Sequence[tuple[Step, int | None]]) -> str:
+    """How moves are dealt out over a turn: which access of which k-tile stands before the multiplication of which k."""
+    at: dict[str, dict[str, list[tuple[int, int]]]] = {}  # what is done -> whose accesses -> (k, how many)
+    k = 0
+    for step, tile in steady:
+        k += isinstance(step, Mma)
+        if isinstance(step, _MOVES):
+            verb, opcode = _MOVED[type(step)]
+            done = f"{_tile(tile, turn=True)} {verb}" + ("" if isinstance(step, LoadTile) else f" {_way(plan, step)}")
+            accesses = f"{step.operand.upper()} by {_pieces(plan, step)} {opcode}"
+            at.setdefault(done, {}).setdefault(accesses, []).append((k, step.last - step.first))
+    told = [f"{done}: {', '.join(whose + _shares(ks) for whose, ks in each.items())}" for done, each in at.items()]
+    return f"Between, {'; '.join(told)}."
+
+
+def _shares(dealt: Sequence[tuple[int, int]]) -> str:
+    """At which k, and how many at each where that is not one."""
+    counts = [count for _, count in dealt]
+    many = f", {counts[0]} each" if len(set(counts)) == 1 else f", {' + '.join(map(str, counts))}"
+    return f"{many if max(counts) > 1 and len(counts) > 1 else ''} at k {runs([k for k, _ in dealt])}"
+
+
+def _tile(tile: int | None, *, turn: bool) -> str:
+    """A k-tile, in a turn counted from the one it multiplies."""
+    if tile is None:
+        return "a k-tile that was never loaded"
+    return f"k-tile + {tile}" if turn else f"k-tile {tile}"
+
+
+def _way(plan: Plan, move: Move, stage: int | None = None) -> str:
+    """Whence or whereto; stage: its number, where it is known."""
+    if isinstance(move, LoadTile):
+        return "from global"
+    into = "into" if isinstance(move, CopyTile) and stage is not None else "to"
+    if plan.stages == 1:
+        return f"{into} shared memory"
+    return f"{into} the write stage" if stage is None else f"{into} stage {stage}"
 
 
 def _raster(plan: Plan) -> str:
@@ -95,12 +156,14 @@ def _raster(plan: Plan) -> str:
     return f"{words[0].upper()}{words[1:]}: of {SAMPLE_TILES} x {SAMPLE_TILES} tiles, block {', '.join(tiles)}."
 
 
-def _turns(plan: Plan, depth: int) -> Iterator[tuple[int | None, list[Step]]]:
+def _turns(
+    steady: Sequence[tuple[Step, int | None]], depth: int
+) -> Iterator[tuple[int | None, list[tuple[Step, int | None]]]]:
     """The steady loop, cut behind every `depth` multiplications, with the first k; None: what follows the last."""
-    found: list[Step] = []
+    found: list[tuple[Step, int | None]] = []
     k = 0
-    for step in plan.program.steady:
-        found.append(step)
+    for step, tile in steady:
+        found.append((step, tile))
         if isinstance(step, Mma):
             k += 1
             if k % depth == 0:
@@ -120,47 +183,41 @@ def _when(ks: Sequence[int | None]) -> str:
     return f"k = {first}" if first == last else f"k = {first}, {last}" if len(ks) == 2 else f"k = {every}"
 
 
-def _prologue(plan: Plan) -> list[str]:
-    tile = stage = 0
+def _prologue(plan: Plan, steps: Sequence[tuple[Step, int | None]]) -> list[str]:
+    stage = 0
     words = []
-    for step in plan.program.prologue:
+    for step, tile in steps:
         if isinstance(step, Advance):
-            tile += step.cursor == "fetch"
             stage += step.cursor == "write"
-        elif isinstance(step, CopyTile):
-            words.append(f"cp.async {step.operand.upper()} of k-tile {tile} into stage {stage}")
-        elif isinstance(step, LoadTile):
-            words.append(f"load {step.operand.upper()} of k-tile {tile} from global")
-        elif isinstance(step, StoreTile):
-            words.append(f"store {step.operand.upper()} to {f'stage {stage}' if plan.stages > 1 else 'shared memory'}")
+        elif isinstance(step, _MOVES):
+            what = f"{_VERBS[type(step)]} {step.operand.upper()} of {_tile(tile, turn=False)}"
+            words.append(f"{what} {_way(plan, step, stage)}")
         else:
             words.append(_common(step))
     return words
 
 
-def _steady(plan: Plan, turn: Sequence[Step], k: int | None, ahead: int, held: dict[int, int]) -> list[str]:
+def _silent(step: Step) -> bool:
+    """Whether a step only says where the next ones go, which they tell themselves."""
+    return isinstance(step, Advance) and (step.cursor == "write" or bool(step.operands))
+
+
+def _steady(plan: Plan, turn: Sequence[tuple[Step, int | None]], k: int | None, held: dict[int, int]) -> list[str]:
     """The steps of a turn's part, told relative to its k, so that parts that do the same read the same.
 
     held: slot -> the fragment in it; it is kept up to date.
     """
     words = []
-    into = "the write stage" if plan.stages > 1 else "shared memory"
-    silent = [Advance("fetch"), Advance("write")]
-    said = [step for step in turn if step not in silent and not (isinstance(step, CopyTile) and _dealt(plan))]
-    for kind, steps in groupby(said, type):
+    dealt = _dealt(plan)
+    said = [(step, tile) for step, tile in turn if not _silent(step) and not (dealt and isinstance(step, _MOVES))]
+    for kind, steps in groupby(said, lambda each: type(each[0])):
         if kind is Mma:
-            words += _fragments("multiply", [held.get(step.slot) for step in steps if isinstance(step, Mma)], k)
+            words += _fragments("multiply", [held.get(step.slot) for step, _ in steps if isinstance(step, Mma)], k)
             continue
-        for step in steps:
-            if isinstance(step, CopyTile):
-                whole = step.last - step.first == plan.operand(step.operand).copy.reads
-                words.append(
-                    f"cp.async {step.operand.upper()} of k-tile + {ahead} to {into}" if whole else "some copies"
-                )
-            elif isinstance(step, LoadTile):
-                words.append(f"load {step.operand.upper()} of k-tile + {ahead} from global")
-            elif isinstance(step, StoreTile):
-                words.append(f"store {step.operand.upper()} to {into}")
+        for step, tile in steps:
+            if isinstance(step, _MOVES):
+                what = f"{_VERBS[type(step)]} {step.operand.upper()} of {_tile(tile, turn=True)}"
+                words.append(f"{what} {_way(plan, step)}")
             elif isinstance(step, LoadFragment):
                 held.update(_loaded(step))
                 words += _fragments("load", list(_loaded(step).values()), k)

@@ -10,7 +10,7 @@ from layoutgen.explain.follow import access, of_stage, steps
 from layoutgen.explain.model import Entry, Rows, Section, Text
 from layoutgen.explain.operands import each_k
 from layoutgen.explain.words import runs
-from layoutgen.facts import BANKS, first_word, fragment_piece, shared_banks, shared_words
+from layoutgen.facts import BANKS, Side, fetch_pieces, first_word, fragment_piece, shared_banks, shared_words, turned
 from layoutgen.plan.model import Fetch, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
@@ -34,6 +34,11 @@ def thread_section(plan: Plan, thread: int) -> tuple[Section, dict[str, Any]]:
             loads, copies = _loads(plan, operand, xs), _copies(plan, operand, thread)
             entries += [*_loads_told(plan, operand, loads), *_copies_told(plan, operand, copies)]
             data[operand.name] = {"loads": loads, "copies": copies}
+            if copies and operand.copy.atom.through_registers:
+                fetches = _fetches(operand, thread)
+                data[operand.name]["fetches"] = fetches
+                if turned(operand.copy):
+                    entries += [Text(f"The loads of {operand.name.upper()}:"), Rows(_places(operand, fetches))]
         else:
             fetches = _fetches(operand, thread)
             entries += _fetches_told(operand, fetches)
@@ -42,19 +47,17 @@ def thread_section(plan: Plan, thread: int) -> tuple[Section, dict[str, Any]]:
 
 
 def _fetches(operand: Operand, thread: int) -> list[dict[str, Any]]:
-    """Each access to global memory of a thread that loads for itself: (i, j), and its (x, k) in the tile."""
+    """Each access to global memory of a thread: (i, j), and its (x, k) in the tile."""
     return [
         {"access": [i, j], "elements": [list(at) for at in moved]}
-        for (i, j), moved in _accesses(operand.copy, thread, operand.copy.read_vector)
+        for (i, j), moved in _accesses(operand.copy, thread, "read")
     ]
 
 
-def _accesses(fetch: Fetch, thread: int, width: int) -> Iterator[tuple[tuple[int, int], tuple[tuple[int, int], ...]]]:
+def _accesses(fetch: Fetch, thread: int, side: Side) -> Iterator[tuple[tuple[int, int], tuple[tuple[int, int], ...]]]:
     """The number (i, j) of each access of a thread, and what it moves; i runs fastest."""
-    wide_i, wide_j = (width, 1) if fetch.vector_mode == "x" else (1, width)
-    for j in range(fetch.element_k.size // wide_j):
-        for i in range(fetch.element_x.size // wide_i):
-            yield (i, j), access(fetch, thread, (i * wide_i, j * wide_j), width)
+    for piece in fetch_pieces(fetch, side):
+        yield (piece.i, piece.j), access(fetch, thread, piece.first, side)
 
 
 def _fetches_told(operand: Operand, fetches: list[dict[str, Any]]) -> list[Entry]:
@@ -92,7 +95,7 @@ def _copies(plan: Plan, operand: SharedOperand, thread: int) -> list[dict[str, A
     if thread >= copy.participants:
         return []
     found = []
-    for (i, j), moved in _accesses(copy, thread, width):
+    for (i, j), moved in _accesses(copy, thread, "write"):
         words = [copy.write.base(thread) + width * copy.write.steps(i, j, stage) for stage in range(plan.stages)]
         banks = [(first_word(plan, operand) + word) % BANKS for word in words]
         found.append({"access": [i, j], "elements": [list(each) for each in moved], "word": words, "bank": banks})

@@ -12,13 +12,16 @@ from layoutgen.facts.ownership import (
     CopyOwners,
     COwners,
     Piece,
+    Side,
     c_owners,
     copy_owners,
-    copy_piece,
+    fetch_piece,
+    fetch_pieces,
     first_word,
     fragment_piece,
     shared_banks,
     shared_words,
+    turned,
 )
 from layoutgen.facts.performance import (
     Bound,
@@ -39,9 +42,10 @@ from layoutgen.plan.storage import SECTOR_BYTES
 
 __all__ = [
     "BANKS", "BANK_BYTES", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage",
-    "Execution", "Facts", "Loop", "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers", "Traffic",
-    "Waves", "Work", "access_facts", "c_owners", "copy_owners", "copy_piece", "cover_c", "cover_copy", "facts",
-    "first_word", "fragment_executions", "fragment_piece", "launch_traffic", "launch_waves", "occupancy",
-    "problem_work", "raster_traffic", "register_cap", "registers", "resident_blocks", "roof", "shared_banks",
-    "shared_collision", "shared_words", "static_accesses", "tile_intensity", "write_executions",
+    "Execution", "Facts", "Loop", "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers", "Side", "Traffic",
+    "Waves", "Work", "access_facts", "c_owners", "copy_owners", "cover_c", "cover_copy", "facts", "fetch_piece",
+    "fetch_pieces", "first_word", "fragment_executions", "fragment_piece", "launch_traffic", "launch_waves",
+    "occupancy", "problem_work", "raster_traffic", "register_cap", "registers", "resident_blocks", "roof",
+    "shared_banks", "shared_collision", "shared_words", "static_accesses", "tile_intensity", "turned",
+    "write_executions",
 ]  # fmt: skip

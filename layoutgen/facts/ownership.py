@@ -15,11 +15,12 @@ import numpy as np
 
 from layoutgen.algebra import Layout, Offsets
 from layoutgen.facts.banks import BANK_BYTES, BANKS
-from layoutgen.plan.model import Copy, CTile, Fragment, Plan, Shared, SharedOperand, ThreadMap
+from layoutgen.plan.model import Copy, CTile, Fetch, Fragment, Plan, Shared, SharedOperand, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 NOBODY = -1
+Side = Literal["read", "write"]  # of global memory, of shared memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +104,7 @@ def shared_banks(plan: Plan, operand: SharedOperand, stage: int = 0) -> Offsets:
 class Piece:
     """One access of a thread: (i, j) numbers it along x and k, `position` is an element's place in it.
 
-    first: the indices (element_x, element_k) of its first element; `width` of them follow along the mode that the access runs along.
+    first: the indices (element_x, element_k) of its first element; `width` of them follow along `mode`.
     """
 
     i: int
@@ -111,18 +112,49 @@ class Piece:
     position: int
     first: tuple[int, int]
     width: int
+    mode: Literal["x", "k"]
+
+    @property
+    def elements(self) -> tuple[tuple[int, int], ...]:
+        """The indices of all that it moves, in order."""
+        i, j = self.first
+        return tuple((i + v, j) if self.mode == "x" else (i, j + v) for v in range(self.width))
 
 
-def copy_piece(copy: Copy, element: tuple[int, int], side: Literal["read", "write"]) -> Piece:
-    """Which access of its thread reads (or writes) element (i, j) of a copy."""
-    width, mode = (copy.read_vector, copy.read_mode) if side == "read" else (copy.write_vector, copy.write_mode)
+def fetch_piece(fetch: Fetch, element: tuple[int, int], side: Side) -> Piece:
+    """Which access of its thread reads element (i, j) from global memory, or writes it to shared memory.
+
+    Raises TypeError where what is asked for is written nowhere.
+    """
+    if side == "read":
+        width, mode = fetch.read_vector, fetch.read_mode
+    elif isinstance(fetch, Copy):
+        width, mode = fetch.write_vector, fetch.write_mode
+    else:
+        raise TypeError("a fetch that ends in registers writes nothing")
     i, j = element
     if mode == "x":
-        return Piece(i // width, j, i % width, (i // width * width, j), width)
-    return Piece(i, j // width, j % width, (i, j // width * width), width)
+        return Piece(i // width, j, i % width, (i // width * width, j), width, mode)
+    return Piece(i, j // width, j % width, (i, j // width * width), width, mode)
+
+
+def turned(fetch: Fetch) -> bool:
+    """Whether a thread reads runs along one mode and writes runs along the other: it turns patches in registers."""
+    return (
+        isinstance(fetch, Copy)
+        and fetch.read_mode != fetch.write_mode
+        and min(fetch.read_vector, fetch.write_vector) > 1
+    )
+
+
+def fetch_pieces(fetch: Fetch, side: Side) -> tuple[Piece, ...]:
+    """A thread's accesses in the order of their numbers, as a program's moves count them: i fastest."""
+    elements = ((i, j) for j in range(fetch.element_k.size) for i in range(fetch.element_x.size))
+    every = (fetch_piece(fetch, element, side) for element in elements)
+    return tuple(each for each in every if each.position == 0)
 
 
 def fragment_piece(fragment: Fragment, value: int) -> Piece:
     """Which of a thread's shared loads of one k brings its value, by itself where loads run along k."""
     width = fragment.vector if fragment.mode == "x" else 1
-    return Piece(value // width, 0, value % width, (value // width * width, 0), width)
+    return Piece(value // width, 0, value % width, (value // width * width, 0), width, "x")

@@ -31,6 +31,7 @@ from layoutgen.plan.model import (
     LoadFragment,
     LoadTile,
     Operand,
+    OperandName,
     Plan,
     SharedOperand,
     StoreTile,
@@ -102,7 +103,7 @@ def launch_traffic(plan: Plan, problem: Problem) -> dict[str, Traffic]:
 def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Sites]:
     """The accesses of one block, in the order of its program."""
     k_tiles = -(-(block.k1 - block.k0) // plan.tile.block[2])
-    fetched = {"a": 0, "b": 0}
+    fetched: dict[OperandName, int] = {"a": 0, "b": 0}
     turns = [plan.program.prologue, *[plan.program.steady] * k_tiles]
     for step in (step for turn in turns for step in turn):
         if isinstance(step, LoadFragment):
@@ -110,8 +111,9 @@ def block_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Site
                 yield fragment_sites(plan, operand, step.k, step.count)
         elif isinstance(step, CopyTile | LoadTile):
             yield fetch_sites(plan, problem, block, step, fetched[step.operand])
-        elif step == Advance("fetch_a") or step == Advance("fetch_b"):
-            fetched[step.cursor[-1]] += 1
+        elif isinstance(step, Advance):
+            for name in step.operands:
+                fetched[name] += 1
         elif isinstance(step, StoreTile):
             yield write_sites(plan, plan.in_shared(step.operand), slice(step.first, step.last))
     yield from epilogue_sites(plan, problem, block)

@@ -237,9 +237,18 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Move a cursor on: the k-tile of an operand to fetch next, or the stage that is read or written."""
+    """Move a cursor on: the k-tile to fetch next, or the stage that is read or written.
 
-    cursor: Literal["fetch_a", "fetch_b", "read", "write"]
+    fetch moves both operands on, fetch_a or fetch_b one, where they are not fetched equally far ahead.
+    """
+
+    cursor: Literal["fetch", "fetch_a", "fetch_b", "read", "write"]
+
+    @property
+    def operands(self) -> tuple[OperandName, ...]:
+        """Those whose next k-tile it moves on; none for a stage."""
+        moved: dict[str, tuple[OperandName, ...]] = {"fetch": ("a", "b"), "fetch_a": ("a",), "fetch_b": ("b",)}
+        return moved.get(self.cursor, ())
 
 
 @dataclass(frozen=True, slots=True)

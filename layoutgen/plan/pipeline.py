@@ -23,7 +23,7 @@ above the loads and leaves nothing to hide their latency.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
@@ -46,7 +46,7 @@ from layoutgen.plan.model import (
 )
 
 Move = CopyTile | LoadTile | StoreTile
-_FETCH: dict[OperandName, Literal["fetch_a", "fetch_b"]] = {"a": "fetch_a", "b": "fetch_b"}
+Cursor = Literal["fetch", "fetch_a", "fetch_b"]
 
 
 def fragment_slots(stages: int, block_k: int, depth: int) -> int:
@@ -85,8 +85,12 @@ def plan_program(
         guards: frozenset[Guard] = frozenset({"x", "tile", "k"}) if first else frozenset({"x", "tile"})
         return (LoadTile if name in staged else CopyTile)(name, guards, 0, copies[name].reads)
 
-    def on(names: Iterable[OperandName]) -> list[Step]:
-        return [Advance(_FETCH[name]) for name in names]
+    # Where one operand goes through registers and the other does not, they are not fetched equally far ahead.
+    mixed = stages > 1 and staged and asynchronous
+    own: dict[OperandName, Cursor] = {"a": "fetch_a", "b": "fetch_b"}
+
+    def on(names: Collection[OperandName]) -> list[Step]:
+        return [Advance(own[name]) for name in names] if mixed or not names else [Advance("fetch")]
 
     def fetch(*, first: bool = False) -> list[Step]:
         return [*(move(name, first=first) for name in copies), *on(copies)]
@@ -117,8 +121,10 @@ def plan_program(
 
     first, last = spread
     beside: list[list[Step]] = [[] for _ in range(first)]
-    beside += deal([*store, *(move(name) for name in copies)], last - first)
-    beside[-1] += [*on(copies), *written]
+    beside += deal([*store, *(move(name) for name in (*asynchronous, *staged))], last - first)
+    wrote = max(k for k, steps in enumerate(beside) if any(isinstance(step, StoreTile | CopyTile) for step in steps))
+    beside[wrote] += written
+    beside[-1] += on(copies)
     steady: list[Step] = []
     for k in range(0, block_k, depth):
         after = k + depth

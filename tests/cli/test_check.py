@@ -26,7 +26,7 @@ def test_every_spec_that_ships_is_legal_on_the_h200(cli: Cli) -> None:
         assert bounds is not None and found is not None
         assert done.row(file.stem) == [
             file.stem, "legal", str(32 * plan.tile.warps.size), f"{bounds.minimum}..{bounds.cap}",
-            f"{plan.a.shared.bytes + plan.b.shared.bytes:,}", str(found.conflicts), f"{found.ceiling:.1f}",
+            f"{plan.shared_bytes:,}", str(found.conflicts), f"{found.ceiling:.1f}",
         ]  # fmt: skip
     assert "error" not in done.stdout
 

@@ -9,6 +9,7 @@ import pytest
 from layoutgen import paths, spec
 from layoutgen.draw import LEVELS, SHARED_LEVELS
 from layoutgen.plan import Plan, plan
+from tests.explain.stages import spread
 from tests.plan.drafts import Draft
 
 DRAFTS = {
@@ -29,9 +30,10 @@ DRAFTS = {
     "dense": Draft(shared_a="(64,8):(1,64)"),
     "two_way": Draft(block=(128, 64, 8), warp=("64", "32"), shared_a="(128,8):(1,136)"),
     # Shared tiles that are contiguous in k, of which fragments are read four k at a time.
-    "k_vectors": Draft(block=(64, 64, 16), shared_a="(64,16):(16,1)", shared_b="(64,16):(20,1)"),
+    "k_vectors": Draft(stages=3, block=(64, 64, 16), shared_a="(64,16):(16,1)", shared_b="(64,16):(20,1)"),
     # Without stages: four neighbours of a thread's values at once, and lanes that stand in both modes.
     "registers": Draft(stages=0, contiguous=("m", "n"), copy_a="{atom: ldg}", copy_b="{atom: ldg, values: [1, 1]}"),
+    "spread": Draft(block=(64, 64, 8), stages=3, copy_a="{atom: ldg.sts}", copy_b="{atom: cp.async}"),
     "values_apart": Draft(values=("(2,2):(1,16)", "(2,2):(1,16)")),
 }
 NAMES = (*paths.shipped_specs(), *DRAFTS)
@@ -41,6 +43,8 @@ SHARED_NAMES = tuple(name for name in NAMES if name not in WITHOUT_STAGES)
 
 @cache
 def plans_of(name: str) -> tuple[Plan, ...]:
+    if name == "spread":
+        return plan(spread(DRAFTS[name], 1, 6))
     return plan(spec.loads(DRAFTS[name].text()) if name in DRAFTS else spec.load(paths.find_spec(name)))
 
 

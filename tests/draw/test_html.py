@@ -92,14 +92,16 @@ def test_what_the_script_knows_of_an_operand(drawn: Plan) -> None:
         assert (data["name"].lower(), data["x"], data["contiguous"]) == (operand.name, operand.x, operand.contiguous)
         assert (data["shared"] is None) == (drawn.stages == 0)
         if not drawn.stages:
-            assert (data["vector"], data["along"]) == (operand.copy.read_vector, operand.copy.vector_mode)
+            assert (data["vector"], data["along"]) == (operand.copy.read_vector, operand.copy.read_mode)
 
 
 def test_what_has_no_subject_is_left_out_and_said_to_be(drawn: Plan) -> None:
     html = page(drawn)
     assert ("No shared memory, so there are no stages of it" in html) == (drawn.stages == 0)
     assert ("all threads have met" in html) == (drawn.stages > 0)
-    assert (">A in registers<" in html) == (drawn.stages == 0)
+    staged = drawn.stages > 0 and any(each.copy.atom.through_registers for each in drawn.operands)
+    assert ("a store has waited for the loads" in html) == ("or not all stored" in html) == staged
+    assert (">A in registers<" in html) == ("A in registers" in stage_names(drawn))
     assert (">stage 0<" in html) == (drawn.stages > 0)
     assert data_of(drawn)["stages"] == list(stage_names(drawn))
 

@@ -179,7 +179,7 @@ def test_what_the_lanes_of_a_warp_load(name: str, letter: OperandName) -> None:
         # A pass of some lanes is one access: neighbours along the mode that it runs along.
         for places in together.values():
             xs, ks = ({place[i] for place in places} for i in (0, 1))
-            run, other = (xs, ks) if operand.copy.vector_mode == "x" else (ks, xs)
+            run, other = (xs, ks) if operand.copy.read_mode == "x" else (ks, xs)
             assert len(other) == 1 and sorted(run) == list(range(min(run), min(run) + vector))
         told = re.findall(r"A pass of a warp moves ([\d.]+) sectors? of 32 bytes", drawing.about)
         (cost,) = (each for each in access_facts(plan) if each.name == f"load_{letter}")

@@ -8,9 +8,12 @@ from dataclasses import replace
 import pytest
 
 from layoutgen.draw.timeline import Moment, Stage, stage_names, timeline
+from layoutgen.errors import PlanError
 from layoutgen.plan import Plan
-from layoutgen.plan.model import Barrier, LoadFragment, LoadTile, Mma, Program, Wait
-from tests.draw.conftest import plans_of
+from layoutgen.plan import plan as plans_from
+from layoutgen.plan.model import Advance, Barrier, CopyTile, LoadFragment, LoadTile, Mma, Program, StoreTile, Wait
+from tests.draw.conftest import DRAFTS, plans_of
+from tests.explain.stages import spread
 
 TURNS = 6
 
@@ -24,13 +27,16 @@ def faults(plan: Plan) -> list[str]:
     since_met: set[int] = set()  # stages that some thread may still read
     for moment in timeline(plan, TURNS):
         found += [f"reads {moment.stages[i]}" for i in moment.reads if moment.stages[i].state != "ready"]
-        for written in moment.writes if before is not None else ():
+        # Registers may be written once all of them is stored; else parts of two tiles would be stored, and read here.
+        shared = [each for each in moment.writes if each < plan.stages or not plan.stages]
+        for written in shared if before is not None else ():
             old, new = before.stages[written], moment.stages[written]  # type: ignore[union-attr]
             if old.tile is not None and old.tile != new.tile and (old.tile + 1) * block_k > len(multiplied) + 1:
                 found.append(f"overwrites {old} with {new}")
             if plan.stages and written in since_met:
                 found.append(f"overwrites stage {written}, which some thread may still read")
         since_met = set() if moment.text.startswith("all threads meet") else since_met | set(moment.reads)
+        since_met -= set(range(plan.stages, len(moment.stages))) if plan.stages else set()
         if moment.multiplies:
             tile, k = re.findall(r"tile (\w+), k = (\d+)", moment.text)[0]
             multiplied.append(-1 if tile == "None" else int(tile) * block_k + int(k))
@@ -42,6 +48,21 @@ def faults(plan: Plan) -> list[str]:
 
 def test_the_walk_is_that_of_a_right_kernel(drawn: Plan) -> None:
     assert faults(drawn) == []
+
+
+@pytest.mark.parametrize("name", ["k_vectors", "spread"])
+def test_copies_are_dealt_out_no_further_than_a_kernel_stands(name: str) -> None:
+    """However far a spec spreads them: what is accepted walks right. Past the next tile's fragments none would."""
+    block_k = DRAFTS[name].block[2]
+    accepted = []
+    for last in range(1, block_k + 1):
+        try:
+            plan = plans_from(spread(DRAFTS[name], 0, last))[0]
+        except PlanError:
+            continue
+        accepted.append(last)
+        assert faults(plan) == [], last
+    assert accepted == list(range(1, block_k - (4 if name == "k_vectors" else 1) + 1))
 
 
 def without(plan: Plan, kind: type, number: int = 0) -> Plan:
@@ -64,6 +85,14 @@ def without(plan: Plan, kind: type, number: int = 0) -> Plan:
         ("ladder_01_naive", LoadTile, 0),
         ("ladder_01_naive", LoadTile, 1),
         ("ladder_01_naive", Mma, 7),
+        ("sgemm_128x256x16", StoreTile, 0),
+        ("sgemm_128x256x16", StoreTile, 6),
+        ("sgemm_128x256x16", LoadTile, 1),
+        ("sgemm_128x256x16", LoadTile, 5),
+        ("spread", CopyTile, 0),
+        ("spread", Advance, 0),
+        ("spread", Advance, 1),
+        ("ladder_11_double_buffer", LoadTile, 1),
     ],
 )
 def test_a_step_left_out_shows(name: str, kind: type, number: int) -> None:
@@ -83,25 +112,41 @@ def test_every_step_of_the_program_is_there(drawn: Plan) -> None:
     assert all(len(moment.stages) == len(rows) for moment in moments)
 
 
-def test_copies_that_are_dealt_out_are_told_by_their_pieces(drawn: Plan) -> None:
-    """Of each turn every piece of both operands once, and of the prologue all of each at once."""
-    for part in ("prologue", "turn 0"):
-        told = [m.text for m in timeline(drawn) if m.part == part and m.text.startswith("copy ")]
-        for operand in drawn.operands:
-            if operand.copy.atom.through_registers:
-                assert not [text for text in told if text.startswith(f"copy {operand.name.upper()}")]
-                continue
-            mine = [
-                re.fullmatch(rf"copy {operand.name.upper()}, tile \d+(?:, (.*) of (\d+))?, into stage \d+", t)
-                for t in told
-            ]
-            pieces: list[int] = []
-            for found in filter(None, mine):
-                first, last = (found[1] or f"0 .. {operand.copy.reads - 1}").partition(" .. ")[::2]
-                assert found[2] in (None, str(operand.copy.reads))
-                pieces += range(int(first), int(last or first) + 1)
-            tiles = 1 if part != "prologue" else drawn.stages - 1
-            assert pieces == tiles * list(range(operand.copy.reads))
+@pytest.mark.parametrize("verb", ["copy", "load", "store"])
+def test_moves_that_are_dealt_out_are_told_by_their_accesses(drawn: Plan, verb: str) -> None:
+    """Of each turn every access of both operands once, and of the prologue all of each at once, tile by tile: a load of
+    what is stored a turn later goes one tile further.
+    """
+    for operand in drawn.operands:
+        if (verb == "copy") == operand.copy.atom.through_registers or (verb == "store" and not drawn.stages):
+            continue
+        accesses = drawn.in_shared(operand.name).copy.writes if verb == "store" else operand.copy.reads
+        ahead = drawn.stages - 1 + (verb == "load") if drawn.stages > 1 else 1
+        for turn, part in enumerate(("prologue", "turn 0", "turn 1")):
+            found = []
+            for text in (m.text for m in timeline(drawn) if m.part == part):
+                words = rf"{verb} {operand.name.upper()}, tile (\d+)(?:, access(?:es)? (.*) of (\d+))?, into .*"
+                if (said := re.fullmatch(words, text)) is not None:
+                    first, last = (said[2] or f"0 .. {accesses - 1}").partition(" .. ")[::2]
+                    assert said[3] in (None, str(accesses))
+                    found += [(int(said[1]), each) for each in range(int(first), int(last or first) + 1)]
+            tiles = range(ahead) if part == "prologue" else [ahead + turn - 1]
+            assert found == [(tile, access) for tile in tiles for access in range(accesses)]
+
+
+def test_registers_are_shown_from_their_load_to_their_store() -> None:
+    """sgemm: a turn stores the next tile access by access, then loads the one after; both are seen under way."""
+    plan = plans_of("sgemm_128x256x16")[0]
+    assert stage_names(plan) == ("stage 0", "stage 1", "A in registers", "B in registers")
+    turn = [moment for moment in timeline(plan) if moment.part == "turn 0"]
+    (first,) = (moment for moment in turn if moment.text == "store A, tile 1, access 0 of 4, into stage 1")
+    assert (first.writes, first.reads) == ((1,), (2,))
+    assert first.stages == (Stage("ready", 0), Stage("arriving", 1), Stage("ready", 1), Stage("arriving", 1))
+    (last,) = (moment for moment in turn if moment.text == "store B, tile 1, access 3 of 4, into stage 1")
+    assert last.stages == (Stage("ready", 0), Stage("landed", 1), Stage("ready", 1), Stage("ready", 1))
+    assert turn[-1].stages == (Stage("ready", 0), Stage("ready", 1), Stage("arriving", 2), Stage("arriving", 2))
+    assert stage_names(plans_of("ladder_12_cp_async")[0]) == ("stage 0", "stage 1", "stage 2")
+    assert stage_names(plans_of("mixed_copies")[0])[3:] == ("A in registers",)
 
 
 def test_the_two_barriers_of_one_stage() -> None:
@@ -110,9 +155,10 @@ def test_the_two_barriers_of_one_stage() -> None:
     assert [text for text in told if text.startswith("all threads")] == [
         "all threads meet: nobody still reads stage 0", "all threads meet: stage 0 may be read"
     ]  # fmt: skip
-    assert told[-5:-1] == [
+    assert told[-6:-1] == [
+        "load A, tile 1, into registers",
         "load B, tile 1, into registers",
-        "next to fetch: tile 2",
+        "next to fetch of A and B: tile 2",
         "store A, tile 1, into stage 0",
         "store B, tile 1, into stage 0",
     ]

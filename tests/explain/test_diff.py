@@ -90,7 +90,12 @@ def test_every_value_of_a_plan_is_compared() -> None:
     """Whichever field of a plan changes, one change is found; and the label names the operand's own mode."""
     spec = Draft().spec()
     each = plan(spec)[0]
-    assert each.a.copy.vector_mode == "k" and each.order.outer == "m" and each.epilogue.vector == 4
+    assert (
+        each.a.copy.read_mode == "k"
+        and each.a.copy.write_mode == "x"
+        and each.order.outer == "m"
+        and each.epilogue.vector == 4
+    )
     changes: list[tuple[Any, str]] = [
         (replace(each, schedule=replace(each.schedule, group=3)), "schedule.group"),
         (replace(each, order=replace(each.order, outer="n")), "FFMA order, outer"),
@@ -98,7 +103,8 @@ def test_every_value_of_a_plan_is_compared() -> None:
         (replace(each, arch="sm_90"), "arch"),
         (replace(each, cost=7), "cost"),
         (replace(each, b=replace(each.b, copy=replace(each.b.copy, element_x=Layout(2, 7)))), "i -> n"),
-        (replace(each, a=replace(each.a, copy=replace(each.a.copy, vector_mode="x"))), "accesses run along"),
+        (replace(each, a=replace(each.a, copy=replace(each.a.copy, read_mode="x"))), "reads run along"),
+        (replace(each, a=replace(each.a, copy=replace(each.a.copy, write_mode="k"))), "writes run along"),
         (replace(each, requirements=replace(each.requirements, c=each.requirements.a)), "requirements.c.contiguous"),
     ]
     for changed_plan, what in changes:
@@ -218,7 +224,10 @@ def test_json_has_it_all() -> None:
             (each.what, each.a, each.b) for each in getattr(apart, part)
         ]
     path = str(shipped["warptile_128x128"])
-    assert all(each["where_a"].startswith(path) or each["a"] is None for each in data["spec"])
+    assert all(
+        each["where_a"].startswith(path) or each["a"] is None for each in data["spec"] if each["where_a"] != "default"
+    )
+    assert [each["what"] for each in data["spec"] if each["where_a"] == "default"] == ["copies.spread"]
 
 
 @pytest.mark.parametrize("path", paths.shipped_specs().values(), ids=lambda path: path.stem)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from layoutgen import paths
 from layoutgen.facts import (
     Piece,
     access_facts,
-    copy_piece,
+    fetch_piece,
+    fetch_pieces,
     first_word,
     fragment_piece,
     shared_banks,
     shared_words,
     static_accesses,
+    turned,
 )
 from layoutgen.plan import Plan, plan
 from layoutgen.spec import load
@@ -34,16 +38,34 @@ def test_banks_count_through_the_blocks_shared_memory() -> None:
 
 
 def test_an_element_lies_in_one_access_of_each_side() -> None:
-    """salykov_128x128x8: A's 4 m are loaded one by one and stored at once; warptile's B moves 4 n at a time."""
+    """salykov_128x128x8: A's 4 k are loaded at once and stored one by one; warptile's B moves 4 n at a time."""
     staged = primary("salykov_128x128x8").a.copy
-    assert copy_piece(staged, (3, 0), "read") == Piece(3, 0, 0, (3, 0), 1)
-    assert copy_piece(staged, (3, 0), "write") == Piece(0, 0, 3, (0, 0), 4)
+    assert fetch_piece(staged, (0, 3), "read") == Piece(0, 0, 3, (0, 0), 4, "k")
+    assert fetch_piece(staged, (0, 3), "write").elements == ((0, 3),)
     straight = primary("warptile_128x128").b.copy
-    assert copy_piece(straight, (2, 3), "read") == copy_piece(straight, (2, 3), "write") == Piece(0, 3, 2, (0, 3), 4)
-    along_k = next(p for p in plan(load(paths.shipped_specs()["salykov_128x128x8"])) if p.variant == "ak_bk_16B").b.copy
-    assert copy_piece(along_k, (1, 0), "write").width == along_k.write_vector
+    both = [fetch_piece(straight, (2, 3), side) for side in ("read", "write")]
+    assert both == 2 * [Piece(0, 3, 2, (0, 3), 4, "x")]
+    assert not turned(staged) and not turned(straight)
     fragment = primary("warptile_128x128").b.fragment
-    assert fragment_piece(fragment, 6) == Piece(1, 0, 2, (4, 0), 4)
+    assert fragment_piece(fragment, 6) == Piece(1, 0, 2, (4, 0), 4, "x")
+
+
+def test_a_patch_is_read_along_k_and_written_along_x() -> None:
+    """sgemm_128x256x16: 2 m x 4 k of A a thread, in two loads of four k and four stores of two m, i fastest."""
+    copy = primary("sgemm_128x256x16").a.copy
+    assert turned(copy)
+    assert fetch_piece(copy, (1, 2), "read") == Piece(1, 0, 2, (1, 0), 4, "k")
+    assert fetch_piece(copy, (1, 2), "read").elements == ((1, 0), (1, 1), (1, 2), (1, 3))
+    assert fetch_piece(copy, (1, 2), "write") == Piece(0, 2, 1, (0, 2), 2, "x")
+    assert [piece.first for piece in fetch_pieces(copy, "read")] == [(0, 0), (1, 0)]
+    assert [piece.first for piece in fetch_pieces(copy, "write")] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+
+
+def test_what_ends_in_registers_is_written_nowhere() -> None:
+    alone = primary("ladder_01_naive").a.copy
+    assert not turned(alone) and fetch_piece(alone, (0, 3), "read").position == 3 % alone.read_vector
+    with pytest.raises(TypeError, match="ends in registers"):
+        fetch_piece(alone, (0, 3), "write")
 
 
 def test_a_k_tile_executes_what_stands_in_the_loop() -> None:

@@ -111,10 +111,9 @@ class Machine:
             case Barrier():
                 self.barriers += 1
                 self._all([word for stage in self.memory.values() for word in stage.values()], "landed", "visible")
-            case Advance("fetch_a"):
-                self.fetch["a"] += 1
-            case Advance("fetch_b"):
-                self.fetch["b"] += 1
+            case Advance() if step.operands:
+                for name in step.operands:
+                    self.fetch[name] += 1
             case Advance("read"):
                 self.read = (self.read + 1) % self.plan.stages
             case Advance("write"):
