@@ -31,15 +31,16 @@ def shown(step: object) -> str:
 
 
 def mutants(base: Plan) -> Iterator[tuple[str, Plan]]:
-    """(what is missing, the plan without it) for each removable step and each guard."""
+    """(what is missing, the plan without it) for each removable step, and each guard of the first of a move's parts."""
     program = base.program
     for part in ("prologue", "steady"):
-        steps = getattr(program, part)
+        steps, seen = getattr(program, part), set()
         for i, step in enumerate(steps):
             if isinstance(step, REMOVABLE):
                 rest = steps[:i] + steps[i + 1 :]
                 yield f"{part}[{i}] {shown(step)}", replace(base, program=replace(program, **{part: rest}))
-            if isinstance(step, CopyTile | LoadTile):
+            if isinstance(step, CopyTile | LoadTile) and (step.operand, step.guards) not in seen:
+                seen.add((step.operand, step.guards))
                 for guard in sorted(step.guards):
                     changed = replace(step, guards=step.guards - {guard})
                     rest = (*steps[:i], changed, *steps[i + 1 :])
