@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import keyword
+import re
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,21 @@ def test_every_key_is_described_with_an_example_that_validates() -> None:
             for example in part.get("examples", ()):
                 check = Draft202012Validator({**part, "$defs": schema["$defs"]})
                 assert check.is_valid(example), (name, example)
+
+
+def words(schema: Any) -> set[str]:
+    if isinstance(schema, dict):
+        own = {each for each in schema.get("enum", ()) if isinstance(each, str)}
+        return own.union(*map(words, schema.values()))
+    return set().union(*map(words, schema)) if isinstance(schema, list) else set()
+
+
+def test_the_page_on_specs_names_every_key_and_word() -> None:
+    page = (ROOT / "docs/spec.md").read_text()
+    named = {part for span in re.findall(r"`([^`\n]+)`", page) for part in (span, *re.findall(r"\w+", span))}
+    assert keys(json_schema()) - named == set()
+    known = (
+        words(json_schema()) - set(keyword.kwlist) - {"0", "f32"}
+    )  # no name is a keyword; 0 stages; of dtypes there is one
+    assert {each for each in known if not each.startswith("sm_")} - named == set()
+    assert {"ldg.sts", "ldg", "serpentine_m"} <= known
