@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from benchmarks.table import table
 from docs.pictures import PICTURES
 from layoutgen import spec
+from layoutgen.bench import read
 from layoutgen.check import check
 from layoutgen.hw.devices import device
 
@@ -32,8 +32,7 @@ def test_the_spec_shown_is_the_spec_shipped() -> None:
 
 
 def test_the_speeds_shown_are_those_measured() -> None:
-    result = json.loads((ROOT / "benchmarks" / "results" / "sgemm-h200.json").read_text())
-    assert table(result) in README
+    assert table(read(ROOT / "benchmarks" / "results" / "sgemm-h200.json")) in README
 
 
 def test_links_lead_somewhere() -> None:

@@ -1,20 +1,12 @@
-"""Results to draw: one with the medians and spreads that an H200 gave in an earlier format, and a made-up ladder."""
+"""Results to draw: one that an H200 gave, and a made-up ladder."""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from layoutgen import spec
-from layoutgen.bench import Conditions, Kernel, Machine, Reading, Result, Roofs, Row, compare
-from layoutgen.facts import Loop, facts
-from layoutgen.hw.devices import DEVICES
-from layoutgen.paths import find_spec
-from layoutgen.plan import plan
-from layoutgen.problem import dense
-from layoutgen.run import choose
+from layoutgen.bench import Conditions, Kernel, Machine, Reading, Result, Roofs, Row, read
+from layoutgen.facts import Loop
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = Machine("NVIDIA H200", "580.159.04", "2.11.0+cu130", "13.0", "3.12.3", "0.1.0", "3.6.0")
@@ -27,38 +19,7 @@ STEPS = (0.0, -0.5, 0.5, -0.6, 0.6, -0.2, 0.2, -0.4, 0.4, 0.9, -0.9)
 @cache
 def measured() -> Result:
     """benchmarks/results/sgemm-h200.json: three specs and cuBLAS at five sizes, in four pairs of modes."""
-    old = json.loads((ROOT / "benchmarks" / "results" / "sgemm-h200.json").read_text())
-    rows: list[Row] = []
-    for each in old["rows"]:
-        rows.append(_row(each, {row.name: row for row in rows if row.shape == tuple(each["shape"])}))
-    cases = dict.fromkeys((row.shape, row.modes) for row in rows)
-    conditions = tuple(Conditions(shape, modes, 9, **CLOCKS) for shape, modes in cases)
-    return Result("layoutgen bench ...", MACHINE, H200, len(STEPS), tuple(rows), conditions, True)
-
-
-def _row(old: dict[str, Any], others: dict[str, Row]) -> Row:
-    m, n, k = old["shape"]
-    modes = old["contiguous"].replace("a:", "").replace(" b:", "")
-    samples = tuple(old["ms"] + step * old["iqr_ms"] for step in STEPS)
-    if old["name"] == "torch.mm":
-        return Row("cublas", "rival", (m, n, k), modes, samples, old["max_error"], 4e-6)
-    ratio = compare(samples, others["cublas"].samples_ms)
-    ratios = {"cublas": ratio} if ratio else {}
-    made = _kernel(old["name"], (m, n, k), modes, old["registers"])
-    return Row(old["name"], "spec", (m, n, k), modes, samples, old["max_error"], 4e-6, None, made, ratios)
-
-
-@cache
-def _kernel(name: str, shape: tuple[int, int, int], modes: str, registers: int) -> Kernel:
-    problem = dense(*shape, modes)
-    chosen = choose(plan(spec.load(find_spec(name))), problem)
-    found = facts(chosen, DEVICES["h200"], problem, built=registers)
-    assert found.problem is not None
-    return Kernel(
-        chosen.variant, chosen.tile.block, found.threads, registers, 0, found.shared.bytes, Loop(2048, 90, 120),
-        found.intensity.block, found.roof, found.ceiling, found.bound.limiter, found.problem.waves.waves,
-        found.problem.waves.efficiency,
-    )  # fmt: skip
+    return read(ROOT / "benchmarks" / "results" / "sgemm-h200.json")
 
 
 LADDER = (
