@@ -45,6 +45,15 @@ def plan_variants(spec: Spec) -> Iterator[Plan]:
             fix=f"write shared.stages: {MAX_STAGES}",
             where=spec.where("shared.stages"),
         )
+    unused = next((name for name in ("a", "b") if getattr(spec.shared, name) and not spec.shared.stages), None)
+    if unused:
+        raise PlanError(
+            "without stages, there is no shared memory to lay out",
+            got=f"shared.{unused}: {getattr(spec.shared, unused)} with shared.stages: 0",
+            allowed="stages, or no layout",
+            fix=f"leave shared.{unused} out, or write shared.stages: 2",
+            where=spec.where(f"shared.{unused}"),
+        )
     tile = compose_tile(spec)
     threads = map_threads(spec, tile)
     operands = _Operands(spec, tile, threads)

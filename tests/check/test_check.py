@@ -37,7 +37,7 @@ POOR = {
     "ladder_01_naive": ["l1-bound", "spills", "uncoalesced", "uncoalesced"],
     "ladder_02_coalesced": ["l1-bound", "spills"],
     "ladder_03_shared": ["no-overlap", "shared-bound"],
-    "ladder_04_thread_tile_1d": ["no-overlap", "shared-bound"],
+    "ladder_04_thread_tile_1d": ["no-overlap", "shared-bound", "spills"],
     "ladder_05_thread_tile_2d": ["bank-conflicts", "no-overlap", "shared-bound", "uncoalesced"],
     "ladder_06_vectorised": ["bank-conflicts", "no-overlap", "shared-bound", "uncoalesced"],
     "ladder_07_banks_linear": ["narrow-loads", "no-overlap", "uncoalesced"],

@@ -35,10 +35,13 @@ def test_each_spec_is_told_of_wavefronts_and_of_code(path: Path) -> None:
     assert "gfx942" in code.got and code.where == spec.where("arch")
     assert "mi300x has wavefronts of 64" in lanes.got and lanes.where == spec.where("tiling.lanes")
     rules, anywhere = {each.rule for each in found.findings}, {"no-overlap", "narrow-loads"}
-    assert rules - anywhere <= {"arch", "wavefront", "min-blocks", "k-depth"}
+    assert rules - anywhere <= {"arch", "wavefront", "min-blocks", "k-depth", "shared-memory"}
     known = {each.rule for each in on_h200.findings}
-    assert rules & anywhere == known & anywhere or "min-blocks" in rules
+    assert rules & anywhere == known & anywhere or rules & {"min-blocks", "shared-memory"}
     # All the rest is judged all the same.
+    if spec.name == "sgemm_mn_128x256x16":  # whose three stages alone are more than 64 KB of LDS
+        assert "shared-memory" in rules and not found.plans
+        return
     assert found.plans and found.registers is not None and on_h200.registers is not None
     assert found.registers.cap > on_h200.registers.cap
     assert len(found.plans) == len(on_h200.plans)

@@ -39,6 +39,8 @@ def simulated(plan: Plan, m: int, n: int, k: int, beta: float) -> tuple[Problem,
 @pytest.mark.parametrize("plan", plans(), ids=lambda plan: f"{plan.name}-{plan.variant}")
 def test_predicted_traffic_is_what_the_simulator_counts(plan: Plan, shape: tuple[int, int, int, float]) -> None:
     m, n, k, beta = shape
+    if plan.tile.block[:2] == (32, 64):  # a small spec, for which as many tiles are a smaller problem
+        m, n = -(-m // 4), -(-n // 2)
     need = plan.requirements
     for extent, operand, mode in (
         (k, need.a, "k"),

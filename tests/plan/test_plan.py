@@ -326,6 +326,7 @@ def test_the_naive_repetitions() -> None:
         ({"shared_b": "((6,11),8):((1,8),88)"}, "  b: (", "shared.b must be a layout of the (n, k) tile"),
         ({"shared_a": "((2,32),8):((300,1),32)"}, "  a: (", None),
         ({"stages": 9}, "stages:", "at most 8 stages"),
+        ({"stages": 0, "shared_b": "(64,8):(1,64)"}, "  b: (64", "without stages, there is no shared memory"),
         ({"stages": 0, "copy_a": "{atom: cp.async}"}, "  a: {", "without stages of shared memory, threads load what"),
         ({"stages": 0, "copy_b": "{atom: ldg.sts}"}, "  b: {", "without stages of shared memory, threads load what"),
         ({"stages": 1, "copy_a": "{atom: ldg}"}, "  a: {", "what stages of shared memory hold is copied there"),
