@@ -16,7 +16,7 @@ from layoutgen import build, sim
 from layoutgen.emit import Source, emit
 from layoutgen.errors import OperandError, SimError
 from layoutgen.hw.devices import DEVICES, Device, by_arch
-from layoutgen.plan.model import LoadFragment, Mma, Plan
+from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Mma, Plan, StoreTile
 from layoutgen.plan.schedule import tiles
 from layoutgen.problem import Problem, View, fits
 
@@ -30,6 +30,9 @@ SIMULATION_LIMIT_SECONDS = 60.0
 # What the simulator needs on one core for a launch, for an instruction of a batch of blocks, and for each lane of that
 # batch; fitted by benchmarks/simulator.py.
 LAUNCH_SECONDS, STEP_SECONDS, LANE_SECONDS = 7e-3, 1.5e-6, 3.4e-9
+# Instructions of a thread, about: once, for each of its values of C, in each turn of the loop, and for each access of a
+# copy in one.
+BLOCK_STEPS, VALUE_STEPS, TURN_STEPS, PIECE_STEPS = 150, 5, 15, 4
 
 
 def choose(plans: tuple[Plan, ...], problem: Problem) -> Plan:
@@ -117,12 +120,18 @@ class CompiledForGpu:
 
 
 def estimate_steps(plan: Plan, k: int) -> int:
-    """About how many instructions a thread executes: the main loop's arithmetic and shared loads, and the epilogue."""
+    """About how many instructions a thread executes: the main loop's arithmetic, shared loads and pieces of copies, and
+    what comes before and after it."""
     values = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
-    fragments = sum(operand.fragment.vectors for operand in plan.shared_operands)
-    k_tiles = -(-k // plan.tile.block[2])
-    costs = {Mma: values, LoadFragment: fragments}
-    return k_tiles * sum(costs.get(type(step), 8) for step in plan.program.steady) + 8 * values
+    turn = TURN_STEPS
+    for step in plan.program.steady:
+        if isinstance(step, Mma):
+            turn += values
+        elif isinstance(step, LoadFragment):
+            turn += sum(each.fragment.vectors * step.count // each.fragment.depth for each in plan.shared_operands)
+        elif isinstance(step, CopyTile | LoadTile | StoreTile):
+            turn += PIECE_STEPS * (step.last - step.first)
+    return -(-k // plan.tile.block[2]) * turn + BLOCK_STEPS + VALUE_STEPS * values
 
 
 def estimate_seconds(plan: Plan, m: int, n: int, k: int) -> float:

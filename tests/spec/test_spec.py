@@ -163,7 +163,28 @@ def test_each_mode_of_a_tile_must_be_right() -> None:
     ["0", "-1", "+2", "1e3", "0x10", "0b1", "010", "1_000", "2.0", ".nan", ".inf", "two", "1048577", "9" * 5000, "1２"],
 )
 def test_a_count_is_a_positive_integer_in_plain_digits(text: str) -> None:
-    assert errors_of(GOOD.replace("stages: 2", f"stages: {text}")) == ["shared.stages must be a positive integer"]
+    grouped = GOOD + f"schedule: {{group: {text}}}\n"
+    assert errors_of(grouped) == ["schedule.group must be a positive integer"]
+    if text != "0":
+        assert errors_of(GOOD.replace("stages: 2", f"stages: {text}")) == ["shared.stages must be a number of stages"]
+
+
+def test_there_may_be_no_stages() -> None:
+    assert loads(GOOD.replace("stages: 2", "stages: 0")).shared.stages == 0
+    assert loads(GOOD.replace("stages: 2", "stages: '0'")).shared.stages == 0
+
+
+@pytest.mark.parametrize(("text", "spread"), [("[0, 1]", (0, 1)), ("[1, 15]", (1, 15)), ("<1, 15>", (1, 15))])
+def test_a_spread_is_a_range_of_k(text: str, spread: tuple[int, int]) -> None:
+    spec = loads(GOOD + f"copies: {{spread: {text}}}\n")
+    assert spec.copies.spread == spread and loads(spec.to_yaml()) == spec
+    assert loads(GOOD).copies.spread == (0, 1)
+
+
+@pytest.mark.parametrize("text", ["[1]", "4", "[1, 2, 3]", "[2, 2]", "[3, 1]", "[-1, 2]", "[a, b]", "{first: 1}", "[]"])
+def test_what_is_no_range_of_k_is_refused(text: str) -> None:
+    (rule,) = errors_of(GOOD + f"copies: {{spread: {text}}}\n")
+    assert rule.startswith("copies.spread must ")
 
 
 def test_the_largest_count_is_read() -> None:
