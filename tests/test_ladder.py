@@ -169,7 +169,7 @@ def test_the_last_rung_turns_patches_and_deals_copies_out() -> None:
     assert ladder.rows(last, 8) == 2
     turned, words = last.cost("store_a").of, ladder.by_cp_async(last)["copy_a"].of
     assert 2 * turned.wavefronts <= words.wavefronts and turned.requests < words.requests
-    assert "spread: [1, 13]" in last.text and ladder.order(last.plan.order) == "serpentine_m"
+    assert "spread: [3, 14]" in last.text and ladder.order(last.plan.order) == "serpentine_m"
     assert last.facts.bound.limiter == "issue slots"
 
 
