@@ -369,7 +369,9 @@ def page(measured: Path = MEASURED, peers: Path = ORIGINALS) -> str:
         every=every,
         result=result,
         # Specs of one folder, as they are typed.
-        script=result and re.sub(r"(specs/(?:ladder/)?)\w+\.yaml (?:\1\w+\.yaml )+", r"\1*.yaml ", result.script),
+        script=re.sub(r"(specs/(?:ladder/)?)\w+\.yaml (?:\1\w+\.yaml )+", r"\1*.yaml ", result.script)
+        if result
+        else None,
         conditions=conditions,
         cublas=next((row for row in rivals if row.name == "cublas"), None),
         originals=method,

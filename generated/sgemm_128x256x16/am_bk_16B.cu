@@ -1,7 +1,7 @@
 // sgemm_128x256x16, variant am_bk_16B: D = alpha * A * B + beta * C in f32.
 // The fastest fp32 kernel here, for every layout of A and B, 16 x 8 values a thread
 //
-// Block: tile 128x256x16, 256 threads, 2 stages, 50624 bytes of shared memory.
+// Block: tile 128x256x16, 256 threads, 2 stages, 50176 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 16-byte boundaries
 //   B (n,k) contiguous in k, rows on 16-byte boundaries
@@ -67,16 +67,16 @@ using CopyAElementK = Layout<_2,_8>;   // j -> k: 2:8
 using CopyAThread = Layout<Shape<_32,_8>,Stride<_4,Int<132>>>;   // thread -> float: (32,8):(4,132)
 using CopyA = Layout<Shape<_1,_2,_2>,Stride<_0,Int<264>,Int<528>>>;   // (i, j, stage) -> float4: (1,2,2):(0,264,528)
 
-using SmemB = Layout<Shape<_256,_16,_2>,Stride<_1,Int<264>,Int<4216>>>;   // (n, k, stage) -> float: (256,16,2):(1,264,4216)
-constexpr int kSmemB = 8432;   // floats, all stages
+using SmemB = Layout<Shape<_256,_16,_2>,Stride<_1,Int<260>,Int<4160>>>;   // (n, k, stage) -> float: (256,16,2):(1,260,4160)
+constexpr int kSmemB = 8320;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_4,_0>,_32>>;   // thread -> float: ((4,8),8):((4,0),32)
-using FragmentB = Layout<Shape<_2,_16,_2>,Stride<_4,Int<66>,Int<1054>>>;   // (vector, k, stage) -> float4: (2,16,2):(4,66,1054)
+using FragmentB = Layout<Shape<_2,_16,_2>,Stride<_4,Int<65>,Int<1040>>>;   // (vector, k, stage) -> float4: (2,16,2):(4,65,1040)
 using CopyBThreadX = Layout<Shape<_4,_64>,Stride<_0,_4>>;   // thread -> n: (4,64):(0,4)
 using CopyBThreadK = Layout<Shape<_4,_64>,Stride<_4,_0>>;   // thread -> k: (4,64):(4,0)
 using CopyBElementX = Layout<_4,_1>;   // i -> n: 4:1
 using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
-using CopyBThread = Layout<Shape<_4,_64>,Stride<Int<1056>,_4>>;   // thread -> float: (4,64):(1056,4)
-using CopyB = Layout<Shape<_1,_4,_2>,Stride<_0,Int<66>,Int<1054>>>;   // (i, j, stage) -> float4: (1,4,2):(0,66,1054)
+using CopyBThread = Layout<Shape<_4,_64>,Stride<Int<1040>,_4>>;   // thread -> float: (4,64):(1040,4)
+using CopyB = Layout<Shape<_1,_4,_2>,Stride<_0,Int<65>,Int<1040>>>;   // (i, j, stage) -> float4: (1,4,2):(0,65,1040)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -278,25 +278,25 @@ void sgemm_128x256x16(
     load_fragment(2, 0);
     mma(1);
     load_fragment(3, 1);
-    store_a(0, 1);
     mma(0);
     load_fragment(4, 0);
-    store_a(1, 2);
+    store_a(0, 1);
     mma(1);
     load_fragment(5, 1);
-    store_b(0, 1);
+    store_a(1, 2);
     mma(0);
     load_fragment(6, 0);
-    store_b(1, 2);
+    store_b(0, 1);
     mma(1);
     load_fragment(7, 1);
-    store_b(2, 3);
+    store_b(1, 2);
     mma(0);
     load_fragment(8, 0);
-    store_b(3, 4);
-    write = write_stage(next_stage(write));
+    store_b(2, 3);
     mma(1);
     load_fragment(9, 1);
+    store_b(3, 4);
+    write = write_stage(next_stage(write));
     mma(0);
     load_fragment(10, 0);
     load_a(0, 1);
@@ -311,11 +311,10 @@ void sgemm_128x256x16(
     load_b(1, 2);
     mma(0);
     load_fragment(14, 0);
-    load_b(2, 3);
+    load_b(2, 4);
+    next_tile();
     mma(1);
     load_fragment(15, 1);
-    load_b(3, 4);
-    next_tile();
     mma(0);
     __syncthreads();
     read = read_stage(next_stage(read));

@@ -1,7 +1,7 @@
 // sgemm_128x256x16, variant any: D = alpha * A * B + beta * C in f32.
 // The fastest fp32 kernel here, for every layout of A and B, 16 x 8 values a thread
 //
-// Block: tile 128x256x16, 256 threads, 2 stages, 50624 bytes of shared memory.
+// Block: tile 128x256x16, 256 threads, 2 stages, 50176 bytes of shared memory.
 // Takes:
 //   A (m,k) of any strides
 //   B (n,k) of any strides
@@ -67,16 +67,16 @@ using CopyAElementK = Layout<_2,_8>;   // j -> k: 2:8
 using CopyAThread = Layout<Shape<_8,_32>,Stride<Int<132>,_1>>;   // thread -> float: (8,32):(132,1)
 using CopyA = Layout<Shape<_4,_2,_2>,Stride<_32,Int<1056>,Int<2112>>>;   // (i, j, stage) -> float: (4,2,2):(32,1056,2112)
 
-using SmemB = Layout<Shape<_256,_16,_2>,Stride<_1,Int<264>,Int<4216>>>;   // (n, k, stage) -> float: (256,16,2):(1,264,4216)
-constexpr int kSmemB = 8432;   // floats, all stages
+using SmemB = Layout<Shape<_256,_16,_2>,Stride<_1,Int<260>,Int<4160>>>;   // (n, k, stage) -> float: (256,16,2):(1,260,4160)
+constexpr int kSmemB = 8320;   // floats, all stages
 using FragmentBThread = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_4,_0>,_32>>;   // thread -> float: ((4,8),8):((4,0),32)
-using FragmentB = Layout<Shape<_2,_16,_2>,Stride<_4,Int<66>,Int<1054>>>;   // (vector, k, stage) -> float4: (2,16,2):(4,66,1054)
+using FragmentB = Layout<Shape<_2,_16,_2>,Stride<_4,Int<65>,Int<1040>>>;   // (vector, k, stage) -> float4: (2,16,2):(4,65,1040)
 using CopyBThreadX = Layout<_256,_1>;   // thread -> n: 256:1
 using CopyBThreadK = Layout<_256,_0>;   // thread -> k: 256:0
 using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
 using CopyBElementK = Layout<_16,_1>;   // j -> k: 16:1
 using CopyBThread = Layout<_256,_1>;   // thread -> float: 256:1
-using CopyB = Layout<Shape<_1,_16,_2>,Stride<_0,Int<264>,Int<4216>>>;   // (i, j, stage) -> float: (1,16,2):(0,264,4216)
+using CopyB = Layout<Shape<_1,_16,_2>,Stride<_0,Int<260>,Int<4160>>>;   // (i, j, stage) -> float: (1,16,2):(0,260,4160)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -276,50 +276,47 @@ void sgemm_128x256x16(
     load_fragment(1, 1);
     mma(0);
     load_fragment(2, 0);
-    store_a(0, 3);
     mma(1);
     load_fragment(3, 1);
-    store_a(3, 6);
     mma(0);
     load_fragment(4, 0);
-    store_a(6, 8);
-    store_b(0, 2);
+    store_a(0, 4);
     mma(1);
     load_fragment(5, 1);
-    store_b(2, 5);
+    store_a(4, 8);
     mma(0);
     load_fragment(6, 0);
-    store_b(5, 9);
+    store_b(0, 5);
     mma(1);
     load_fragment(7, 1);
-    store_b(9, 12);
+    store_b(5, 9);
     mma(0);
     load_fragment(8, 0);
-    store_b(12, 16);
-    write = write_stage(next_stage(write));
+    store_b(9, 13);
     mma(1);
     load_fragment(9, 1);
-    load_a(0, 3);
+    store_b(13, 16);
+    load_a(0, 2);
+    write = write_stage(next_stage(write));
     mma(0);
     load_fragment(10, 0);
-    load_a(3, 6);
+    load_a(2, 6);
     mma(1);
     load_fragment(11, 1);
     load_a(6, 8);
     load_b(0, 2);
     mma(0);
     load_fragment(12, 0);
-    load_b(2, 5);
+    load_b(2, 7);
     mma(1);
     load_fragment(13, 1);
-    load_b(5, 9);
+    load_b(7, 11);
     mma(0);
     load_fragment(14, 0);
-    load_b(9, 12);
+    load_b(11, 16);
+    next_tile();
     mma(1);
     load_fragment(15, 1);
-    load_b(12, 16);
-    next_tile();
     mma(0);
     __syncthreads();
     read = read_stage(next_stage(read));

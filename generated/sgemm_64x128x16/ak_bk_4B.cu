@@ -1,7 +1,7 @@
 // sgemm_64x128x16, variant ak_bk_4B: D = alpha * A * B + beta * C in f32.
-// The fp32 kernel for small matrices, 8 x 8 values a thread
+// The fp32 kernel for small matrices, 8 x 4 values a thread
 //
-// Block: tile 64x128x16, 128 threads, 3 stages, 39072 bytes of shared memory.
+// Block: tile 64x128x16, 256 threads, 3 stages, 39072 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in k, rows on 4-byte boundaries
 //   B (n,k) contiguous in k, rows on 4-byte boundaries
@@ -48,43 +48,43 @@ using BlockN = _128;
 using BlockK = _16;
 constexpr int kStages = 3;
 constexpr int kGroup = 1;
-using ThreadM = Layout<Shape<Shape<_4,_8>,_4>,Stride<Stride<_0,_4>,_0>>;   // thread -> m: ((4,8),4):((0,4),0)
-using ThreadN = Layout<Shape<Shape<_4,_8>,_4>,Stride<Stride<_4,_0>,_32>>;   // thread -> n: ((4,8),4):((4,0),32)
+using ThreadM = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_0,_4>,_0>>;   // thread -> m: ((4,8),8):((0,4),0)
+using ThreadN = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_4,_0>,_16>>;   // thread -> n: ((4,8),8):((4,0),16)
 using ValueM = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> m: (4,2):(1,32)
-using ValueN = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // value -> n: (4,2):(1,16)
+using ValueN = Layout<_4,_1>;   // value -> n: 4:1
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_64,_16,_3>,Stride<_1,Int<68>,Int<1088>>>;   // (m, k, stage) -> float: (64,16,3):(1,68,1088)
 constexpr int kSmemA = 3264;   // floats, all stages
-using FragmentAThread = Layout<Shape<Shape<_4,_8>,_4>,Stride<Stride<_0,_4>,_0>>;   // thread -> float: ((4,8),4):((0,4),0)
+using FragmentAThread = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_0,_4>,_0>>;   // thread -> float: ((4,8),8):((0,4),0)
 using FragmentA = Layout<Shape<_2,_16,_3>,Stride<_8,Int<17>,Int<272>>>;   // (vector, k, stage) -> float4: (2,16,3):(8,17,272)
-using CopyAThreadX = Layout<Shape<_8,_16>,Stride<_0,_1>>;   // thread -> m: (8,16):(0,1)
-using CopyAThreadK = Layout<Shape<_8,_16>,Stride<_1,_0>>;   // thread -> k: (8,16):(1,0)
-using CopyAElementX = Layout<_4,_16>;   // i -> m: 4:16
+using CopyAThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> m: (8,32):(0,1)
+using CopyAThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
+using CopyAElementX = Layout<_2,_32>;   // i -> m: 2:32
 using CopyAElementK = Layout<_2,_8>;   // j -> k: 2:8
-using CopyAThread = Layout<Shape<_8,_16>,Stride<Int<68>,_1>>;   // thread -> float: (8,16):(68,1)
-using CopyA = Layout<Shape<_4,_2,_3>,Stride<_16,Int<544>,Int<1088>>>;   // (i, j, stage) -> float: (4,2,3):(16,544,1088)
+using CopyAThread = Layout<Shape<_8,_32>,Stride<Int<68>,_1>>;   // thread -> float: (8,32):(68,1)
+using CopyA = Layout<Shape<_2,_2,_3>,Stride<_32,Int<544>,Int<1088>>>;   // (i, j, stage) -> float: (2,2,3):(32,544,1088)
 
 using SmemB = Layout<Shape<_128,_16,_3>,Stride<_1,_136,Int<2168>>>;   // (n, k, stage) -> float: (128,16,3):(1,136,2168)
 constexpr int kSmemB = 6504;   // floats, all stages
-using FragmentBThread = Layout<Shape<Shape<_4,_8>,_4>,Stride<Stride<_4,_0>,_32>>;   // thread -> float: ((4,8),4):((4,0),32)
-using FragmentB = Layout<Shape<_2,_16,_3>,Stride<_4,Int<34>,Int<542>>>;   // (vector, k, stage) -> float4: (2,16,3):(4,34,542)
-using CopyBThreadX = Layout<Shape<_8,_16>,Stride<_0,_1>>;   // thread -> n: (8,16):(0,1)
-using CopyBThreadK = Layout<Shape<_8,_16>,Stride<_1,_0>>;   // thread -> k: (8,16):(1,0)
-using CopyBElementX = Layout<_8,_16>;   // i -> n: 8:16
+using FragmentBThread = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_4,_0>,_16>>;   // thread -> float: ((4,8),8):((4,0),16)
+using FragmentB = Layout<Shape<_1,_16,_3>,Stride<_0,Int<34>,Int<542>>>;   // (vector, k, stage) -> float4: (1,16,3):(0,34,542)
+using CopyBThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> n: (8,32):(0,1)
+using CopyBThreadK = Layout<Shape<_8,_32>,Stride<_1,_0>>;   // thread -> k: (8,32):(1,0)
+using CopyBElementX = Layout<_4,_32>;   // i -> n: 4:32
 using CopyBElementK = Layout<_2,_8>;   // j -> k: 2:8
-using CopyBThread = Layout<Shape<_8,_16>,Stride<_136,_1>>;   // thread -> float: (8,16):(136,1)
-using CopyB = Layout<Shape<_8,_2,_3>,Stride<_16,Int<1088>,Int<2168>>>;   // (i, j, stage) -> float: (8,2,3):(16,1088,2168)
+using CopyBThread = Layout<Shape<_8,_32>,Stride<_136,_1>>;   // thread -> float: (8,32):(136,1)
+using CopyB = Layout<Shape<_4,_2,_3>,Stride<_32,Int<1088>,Int<2168>>>;   // (i, j, stage) -> float: (4,2,3):(32,1088,2168)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
-static_assert(size(ThreadM{}) == 128 && size(ThreadN{}) == 128);
-static_assert(128 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
+static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
+static_assert(256 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 static_assert(cosize_v<SmemA> <= kSmemA);
-static_assert(128 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
+static_assert(256 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
 static_assert(cosize_v<SmemB> <= kSmemB);
-static_assert(128 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
+static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
-extern "C" __global__ __launch_bounds__(128, 1)
+extern "C" __global__ __launch_bounds__(256, 1)
 void sgemm_64x128x16(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
@@ -157,7 +157,7 @@ void sgemm_64x128x16(
     CUTE_UNROLL
     for (int j = 0; j < 2; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 2; ++i) {
         auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
         copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
       }
@@ -168,7 +168,7 @@ void sgemm_64x128x16(
     CUTE_UNROLL
     for (int j = 0; j < 2; ++j) {
       CUTE_UNROLL
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < 4; ++i) {
         auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
         copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
       }
@@ -178,7 +178,7 @@ void sgemm_64x128x16(
   auto copy_a = [&](int first, int last) {   // start copying A's next k-tile into the write stage
     CUTE_UNROLL
     for (int piece = first; piece < last; ++piece) {
-      int const i = piece % 4, j = piece / 4;
+      int const i = piece % 2, j = piece / 2;
       auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
       if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
     }
@@ -187,7 +187,7 @@ void sgemm_64x128x16(
   auto copy_b = [&](int first, int last) {   // start copying B's next k-tile into the write stage
     CUTE_UNROLL
     for (int piece = first; piece < last; ++piece) {
-      int const i = piece % 8, j = piece / 8;
+      int const i = piece % 4, j = piece / 4;
       auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
       if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
     }
@@ -205,7 +205,7 @@ void sgemm_64x128x16(
   Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
   Tensor tCrA = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
   Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
-  Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
+  Tensor tCrB = make_tensor<float>(Layout<Shape<_4,_2>>{});   // (value, slot)
   // Their addresses in the stage that is read.
   uint32_t read_a, read_b;
   auto read_stage = [&](int stage) {
@@ -219,14 +219,14 @@ void sgemm_64x128x16(
     CUTE_UNROLL
     for (int v = 0; v < 2; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
     CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
+    for (int v = 0; v < 1; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
   };
   // ---- Accumulators, and the multiply-adds of one k ----
-  Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
+  Tensor tCrC = make_tensor<float>(Shape<_8,_4>{});   // (value_m, value_n)
   clear(tCrC);
   auto mma = [&](int slot) {   // n outer, every other turn backwards in m
     CUTE_UNROLL
-    for (int outer = 0; outer < 8; ++outer) {
+    for (int outer = 0; outer < 4; ++outer) {
       CUTE_UNROLL
       for (int step = 0; step < 8; ++step) {
         int const inner = outer % 2 ? 7 - step : step;
@@ -241,8 +241,8 @@ void sgemm_64x128x16(
   next_tile();
   cp_async_fence();
   write = write_stage(next_stage(write));
-  copy_a(0, 8);
-  copy_b(0, 16);
+  copy_a(0, 4);
+  copy_b(0, 8);
   next_tile();
   cp_async_fence();
   write = write_stage(next_stage(write));
@@ -254,49 +254,46 @@ void sgemm_64x128x16(
   CUTE_NO_UNROLL
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     load_fragment(1, 1);
-    copy_a(0, 1);
     mma(0);
     load_fragment(2, 0);
-    copy_a(1, 3);
+    copy_a(0, 1);
     mma(1);
     load_fragment(3, 1);
-    copy_a(3, 4);
+    copy_a(1, 2);
     mma(0);
     load_fragment(4, 0);
-    copy_a(4, 6);
+    copy_a(2, 3);
     mma(1);
     load_fragment(5, 1);
-    copy_a(6, 8);
+    copy_a(3, 4);
     mma(0);
     load_fragment(6, 0);
-    copy_b(0, 1);
     mma(1);
     load_fragment(7, 1);
-    copy_b(1, 3);
+    copy_b(0, 1);
     mma(0);
     load_fragment(8, 0);
-    copy_b(3, 4);
+    copy_b(1, 2);
     mma(1);
     load_fragment(9, 1);
-    copy_b(4, 6);
+    copy_b(2, 3);
     mma(0);
     load_fragment(10, 0);
-    copy_b(6, 8);
+    copy_b(3, 4);
     mma(1);
     load_fragment(11, 1);
-    copy_b(8, 9);
     mma(0);
     load_fragment(12, 0);
-    copy_b(9, 11);
+    copy_b(4, 5);
     mma(1);
     load_fragment(13, 1);
-    copy_b(11, 12);
+    copy_b(5, 6);
     mma(0);
     load_fragment(14, 0);
-    copy_b(12, 14);
+    copy_b(6, 7);
     mma(1);
     load_fragment(15, 1);
-    copy_b(14, 16);
+    copy_b(7, 8);
     cp_async_fence();
     write = write_stage(next_stage(write));
     next_tile();
