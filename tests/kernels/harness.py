@@ -6,6 +6,7 @@ Operands are placed twice. "fenced": each buffer is the view alone, so that touc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -71,11 +72,22 @@ def kernel(plan: Plan) -> sim.Kernel:
     return sim.parse(artifact.ptx).kernels[source.launch.kernel]
 
 
-def compile_only(plan: Plan) -> sim.Kernel:
-    """A mutant's kernel: to PTX and no further, and not kept."""
-    source = emit(plan)
-    ptx = build.compile_ptx(source.text, source.launch.kernel, ARCH)
-    return sim.parse(ptx.text).kernels[source.launch.kernel]
+def compile_together(plans: list[Plan]) -> list[sim.Kernel]:
+    """Mutants' kernels: to PTX and no further, and not kept. Each has a namespace in one source, since most of the time
+    goes into CuTe's headers."""
+    includes: dict[str, None] = {}
+    spaces = []
+    for number, plan in enumerate(plans):
+        source = emit(plan)
+        lines = source.text.splitlines()
+        includes |= dict.fromkeys(line for line in lines if line.startswith("#include"))
+        own = "\n".join(line for line in lines if not line.startswith("#include"))
+        named, count = re.subn(rf"^void {source.launch.kernel}\(", f"void kernel_{number}(", own, flags=re.MULTILINE)
+        assert count == 1
+        spaces.append(f"namespace of_{number} {{\n{named}\n}}")
+    ptx = build.compile_ptx("\n".join([*includes, *spaces]), "mutants", ARCH)
+    kernels = sim.parse(ptx.text).kernels
+    return [kernels[f"kernel_{number}"] for number in range(len(plans))]
 
 
 def _matrix(rng: np.random.Generator, rows: int, columns: int, contiguous: Literal["rows", "columns"]) -> Matrix:

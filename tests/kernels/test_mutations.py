@@ -14,10 +14,11 @@ import pytest
 from layoutgen import paths, spec
 from layoutgen.plan import Plan, plan
 from layoutgen.plan.model import Advance, Barrier, Commit, CopyTile, LoadFragment, LoadTile, StoreTile, Wait
-from tests.kernels.harness import cases, compile_only, failure, schedules
+from tests.kernels.harness import cases, compile_together, failure, schedules
 from tests.kernels.small import small
 
 REMOVABLE = Barrier | Wait | Commit | Advance | StoreTile | CopyTile | LoadTile | LoadFragment
+TOGETHER = 8
 SPECS = ("warptile_128x128", "salykov_128x128x8", "salykov_128x256x8")
 # No stages; one, for both kinds of copy; parts that are dealt out, with an odd BLK_K, and beside several k at once.
 OF_SMALL = ("direct", "one_stage_mixed", "odd_k_spread", "by_k_of_a_alone")
@@ -54,20 +55,30 @@ def mutants(base: Plan) -> Iterator[tuple[str, Plan]]:
     yield "beta guard of C", replace(base, epilogue=replace(base.epilogue, read_c_if_beta=False))
 
 
-def all_mutants() -> list[tuple[str, str, Plan]]:
-    specs = [spec.load(paths.find_spec(name)) for name in SPECS]
-    # With three stages copies overlap in groups, which two stages do not need.
-    two = specs[-1]
-    specs.append(spec.loads(two.to_yaml().replace("stages: 2", "stages: 3").replace(two.name, "three_stages")))
-    bases = [*(plan(each)[0] for each in specs), *(small(name)[0] for name in OF_SMALL)]
-    return [(base.name, what, mutant) for base in bases for what, mutant in mutants(base)]
+def groups() -> list[tuple[str, list[tuple[str, Plan]]]]:
+    """(name of a spec, a few of its mutants), which are compiled together."""
+    bases = [*(plan(spec.load(paths.find_spec(name)))[0] for name in SPECS), *(small(name)[0] for name in OF_SMALL)]
+    return [
+        (base.name, every[first : first + TOGETHER])
+        for base in bases
+        for every in [list(mutants(base))]
+        for first in range(0, len(every), TOGETHER)
+    ]
 
 
-@pytest.mark.parametrize(
-    ("name", "what", "mutant"), all_mutants(), ids=lambda value: str(value) if isinstance(value, str) else ""
-)
-def test_a_missing_step_or_guard_is_noticed(name: str, what: str, mutant: Plan) -> None:
-    code = compile_only(mutant)
-    assert any(failure(mutant, code, case, schedule) for case in cases(mutant) for schedule in schedules(mutant)), (
-        f"{name} without {what} passes every test: it does nothing, or a test is missing"
-    )
+@pytest.mark.parametrize(("name", "group"), groups(), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_missing_step_or_guard_is_noticed(name: str, group: list[tuple[str, Plan]]) -> None:
+    codes = compile_together([mutant for _, mutant in group])
+    passed = [
+        what
+        for (what, mutant), code in zip(group, codes, strict=True)
+        if not any(failure(mutant, code, case, schedule) for case in cases(mutant) for schedule in schedules(mutant))
+    ]
+    assert passed == [], f"{name} passes every test without these: they do nothing, or a test is missing"
+
+
+def test_what_is_compiled_together_runs_alone() -> None:
+    """Kernels of other steps and threads, each under its own name, and each right."""
+    plans = [small("direct")[0], small("by_k_of_a_alone")[0], small("direct")[1]]
+    for each, code in zip(plans, compile_together(plans), strict=True):
+        assert all(failure(each, code, case, schedules(each)[0]) is None for case in cases(each))
