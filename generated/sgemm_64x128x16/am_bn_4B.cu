@@ -48,15 +48,15 @@ using BlockN = _128;
 using BlockK = _16;
 constexpr int kStages = 3;
 constexpr int kGroup = 1;
-using ThreadM = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_0,_4>,_0>>;   // thread -> m: ((4,8),8):((0,4),0)
-using ThreadN = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_4,_0>,_16>>;   // thread -> n: ((4,8),8):((4,0),16)
+using ThreadM = Layout<Shape<Shape<_2,_4,_4>,_8>,Stride<Stride<_4,_0,_8>,_0>>;   // thread -> m: ((2,4,4),8):((4,0,8),0)
+using ThreadN = Layout<Shape<Shape<_2,_4,_4>,_8>,Stride<Stride<_0,_4,_0>,_16>>;   // thread -> n: ((2,4,4),8):((0,4,0),16)
 using ValueM = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> m: (4,2):(1,32)
 using ValueN = Layout<_4,_1>;   // value -> n: 4:1
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_64,_16,_3>,Stride<_1,Int<68>,Int<1088>>>;   // (m, k, stage) -> float: (64,16,3):(1,68,1088)
 constexpr int kSmemA = 3264;   // floats, all stages
-using FragmentAThread = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_0,_4>,_0>>;   // thread -> float: ((4,8),8):((0,4),0)
+using FragmentAThread = Layout<Shape<Shape<_2,_4,_4>,_8>,Stride<Stride<_4,_0,_8>,_0>>;   // thread -> float: ((2,4,4),8):((4,0,8),0)
 using FragmentA = Layout<Shape<_2,_16,_3>,Stride<_8,Int<17>,Int<272>>>;   // (vector, k, stage) -> float4: (2,16,3):(8,17,272)
 using CopyAThreadX = Layout<Shape<_64,_4>,Stride<_1,_0>>;   // thread -> m: (64,4):(1,0)
 using CopyAThreadK = Layout<Shape<_64,_4>,Stride<_0,_1>>;   // thread -> k: (64,4):(0,1)
@@ -67,7 +67,7 @@ using CopyA = Layout<Shape<_1,_4,_3>,Stride<_0,Int<272>,Int<1088>>>;   // (i, j,
 
 using SmemB = Layout<Shape<_128,_16,_3>,Stride<_1,_136,Int<2168>>>;   // (n, k, stage) -> float: (128,16,3):(1,136,2168)
 constexpr int kSmemB = 6504;   // floats, all stages
-using FragmentBThread = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_4,_0>,_16>>;   // thread -> float: ((4,8),8):((4,0),16)
+using FragmentBThread = Layout<Shape<Shape<_2,_4,_4>,_8>,Stride<Stride<_0,_4,_0>,_16>>;   // thread -> float: ((2,4,4),8):((0,4,0),16)
 using FragmentB = Layout<Shape<_1,_16,_3>,Stride<_0,Int<34>,Int<542>>>;   // (vector, k, stage) -> float4: (1,16,3):(0,34,542)
 using CopyBThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> n: (128,2):(1,0)
 using CopyBThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)

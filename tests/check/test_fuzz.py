@@ -151,7 +151,7 @@ def test_ten_thousand_mutants(shard: int) -> None:
                 prove_legal(text, report)
             if to_mend:
                 edits += mend(text, report)
-    assert rules["legal"] > 200 and edits > 10
+    assert rules["legal"] > 200 and edits > 5
     assert all(rules[f"legal with {stages} stages"] > 10 for stages in (0, 1, 2))
     assert set(rules) >= {
         "arch", "lanes", "warps", "threads", "stages", "compose", "coverage-c", "registers", "shared-memory",

@@ -88,7 +88,7 @@ def without(plan: Plan, kind: type, number: int = 0) -> Plan:
         ("sgemm_128x256x16", StoreTile, 0),
         ("sgemm_128x256x16", StoreTile, 6),
         ("sgemm_128x256x16", LoadTile, 1),
-        ("sgemm_128x256x16", LoadTile, 5),
+        ("sgemm_128x256x16", LoadTile, 3),
         ("spread", CopyTile, 0),
         ("spread", Advance, 0),
         ("spread", Advance, 1),

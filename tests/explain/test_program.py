@@ -66,8 +66,8 @@ def test_what_goes_through_registers_is_stored_a_turn_after_its_load() -> None:
 def test_moves_that_are_dealt_out_are_told_of_their_tile() -> None:
     (told,) = (line for line in program_lines(load(SGEMM)) if line.startswith("Between"))
     assert told == (
-        "Between, k-tile + 1 stored to the write stage: A by 4 st.shared at k 1..4, B by 4 st.shared at k 5..8; "
-        "k-tile + 2 loaded: A by 2 ld.global at k 9..10, B by 4 ld.global at k 11..14."
+        "Between, k-tile + 1 stored to the write stage: A by 4 st.shared at k 3..6, B by 4 st.shared at k 6..9; "
+        "k-tile + 2 loaded: A by 2 ld.global at k 10, B by 4 ld.global, 1 + 1 + 2 at k 11..13."
     )
 
 
