@@ -61,6 +61,7 @@ def operand_view(plan: Plan, operand: Operand) -> dict[str, object]:
         "upper": upper,
         "x": x,
         "x_upper": x.upper(),
+        "any_strides": operand.contiguous is None,
         "stride": f"make_stride({strides[operand.contiguous]})",
         "staging": f"Shape<{const(along['x'])},{const(along['k'])}>,Stride<{staging_order}>",
         "participants": copy.participants,

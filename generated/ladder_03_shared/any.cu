@@ -162,7 +162,7 @@ void ladder_03_shared(
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
         load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i, j));
       }
     }
@@ -173,7 +173,7 @@ void ladder_03_shared(
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
         load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i, j));
       }
     }
@@ -204,7 +204,7 @@ void ladder_03_shared(
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
         load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j));
       }
     }
@@ -215,13 +215,15 @@ void ladder_03_shared(
     for (int j = 0; j < 1; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
         load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j));
       }
     }
   };
 
   auto next_tile = [&]() {
+    asm volatile("" : "+l"(a_m), "+l"(a_k));   // else the compiler keeps each element's offset in registers of its own
+    asm volatile("" : "+l"(b_n), "+l"(b_k));   // else the compiler keeps each element's offset in registers of its own
     tAgA.data() = tAgA.data() + a_tile;
     tBgB.data() = tBgB.data() + b_tile;
     --tiles_left;

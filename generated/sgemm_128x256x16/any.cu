@@ -1,5 +1,5 @@
 // sgemm_128x256x16, variant any: D = alpha * A * B + beta * C in f32.
-// The fastest fp32 kernel here, for every layout of A and B, 16 x 8 values a thread
+// The fastest fp32 kernel, for any layout of A and B
 //
 // Block: tile 128x256x16, 256 threads, 2 stages, 50176 bytes of shared memory.
 // Takes:
@@ -164,7 +164,7 @@ void sgemm_128x256x16(
     for (int j = 0; j < 2; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
         load_global_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, from, tArA(i, j));
       }
     }
@@ -175,7 +175,7 @@ void sgemm_128x256x16(
     for (int j = 0; j < 16; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
         load_global_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, from, tBrB(i, j));
       }
     }
@@ -201,7 +201,7 @@ void sgemm_128x256x16(
     CUTE_UNROLL
     for (int piece = first; piece < last; ++piece) {
       int const i = piece % 4, j = piece / 4;
-      auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+      auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
       load_global_a(x_a + CopyAElementX{}(i) < rows_a, from, tArA(i, j));
     }
   };
@@ -210,12 +210,14 @@ void sgemm_128x256x16(
     CUTE_UNROLL
     for (int piece = first; piece < last; ++piece) {
       int const i = piece % 1, j = piece / 1;
-      auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+      auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
       load_global_b(x_b + CopyBElementX{}(i) < rows_b, from, tBrB(i, j));
     }
   };
 
   auto next_tile = [&]() {
+    asm volatile("" : "+l"(a_m), "+l"(a_k));   // else the compiler keeps each element's offset in registers of its own
+    asm volatile("" : "+l"(b_n), "+l"(b_k));   // else the compiler keeps each element's offset in registers of its own
     tAgA.data() = tAgA.data() + a_tile;
     tBgB.data() = tBgB.data() + b_tile;
     --tiles_left;

@@ -1,5 +1,5 @@
 // sgemm_mn_128x256x16, variant any: D = alpha * A * B + beta * C in f32.
-// The fastest fp32 kernel for A and B that need no transposing, 16 x 8 values a thread
+// The fastest where A and B need no transposing
 //
 // Block: tile 128x256x16, 256 threads, 3 stages, 76608 bytes of shared memory.
 // Takes:
@@ -158,7 +158,7 @@ void sgemm_mn_128x256x16(
     for (int j = 0; j < 8; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
         copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
       }
     }
@@ -169,7 +169,7 @@ void sgemm_mn_128x256x16(
     for (int j = 0; j < 16; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
         copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
       }
     }
@@ -179,7 +179,7 @@ void sgemm_mn_128x256x16(
     CUTE_UNROLL
     for (int piece = first; piece < last; ++piece) {
       int const i = piece % 1, j = piece / 1;
-      auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+      auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
       if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
     }
   };
@@ -188,12 +188,14 @@ void sgemm_mn_128x256x16(
     CUTE_UNROLL
     for (int piece = first; piece < last; ++piece) {
       int const i = piece % 1, j = piece / 1;
-      auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+      auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
       if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
     }
   };
 
   auto next_tile = [&]() {
+    asm volatile("" : "+l"(a_m), "+l"(a_k));   // else the compiler keeps each element's offset in registers of its own
+    asm volatile("" : "+l"(b_n), "+l"(b_k));   // else the compiler keeps each element's offset in registers of its own
     tAgA.data() = tAgA.data() + a_tile;
     tBgB.data() = tBgB.data() + b_tile;
     --tiles_left;

@@ -158,7 +158,7 @@ void warptile_128x128(
     for (int j = 0; j < 2; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
         copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
       }
     }
@@ -169,7 +169,7 @@ void warptile_128x128(
     for (int j = 0; j < 16; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
         copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
       }
     }
@@ -180,7 +180,7 @@ void warptile_128x128(
     for (int j = 0; j < 2; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 8; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
         if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
       }
     }
@@ -191,13 +191,15 @@ void warptile_128x128(
     for (int j = 0; j < 16; ++j) {
       CUTE_UNROLL
       for (int i = 0; i < 1; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
         if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
       }
     }
   };
 
   auto next_tile = [&]() {
+    asm volatile("" : "+l"(a_m), "+l"(a_k));   // else the compiler keeps each element's offset in registers of its own
+    asm volatile("" : "+l"(b_n), "+l"(b_k));   // else the compiler keeps each element's offset in registers of its own
     tAgA.data() = tAgA.data() + a_tile;
     tBgB.data() = tBgB.data() + b_tile;
     --tiles_left;

@@ -165,9 +165,8 @@ class Explanation:
         return tuple(step for section in self.sections for step in section.steps)
 
     def lines(self, *, derive: bool = False) -> Iterator[str]:
-        yield from wrap(f"{self.name}: {self.about}", WIDTH, subsequent_indent=INDENT)
-        if self.variant is not None:
-            yield f"variant {self.variant}, one of {len(self.variants)}"
+        variant = f", variant {self.variant} of {len(self.variants)}" if self.variant is not None else ""
+        yield from wrap(f"{self.name}{variant}: {self.about}", WIDTH, subsequent_indent=INDENT)
         for section in self.sections:
             yield ""
             yield from section.lines(derive=derive)

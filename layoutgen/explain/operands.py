@@ -12,7 +12,7 @@ from layoutgen.plan.storage import ITEMSIZE
 
 def operand_section(plan: Plan, operand: Operand) -> Section:
     """Where an operand's k-tile lies, who copies it, and how a thread reads its fragment."""
-    where = {None: "any strides", "k": "contiguous in k"}.get(operand.contiguous, f"contiguous in {operand.x}")
+    where = "any strides" if operand.contiguous is None else f"{operand.contiguous}-contiguous"
     about, entries = _in_shared(plan, operand) if isinstance(operand, SharedOperand) else _in_registers(plan, operand)
     return Section(f"{operand.name.upper()}({operand.x},k), {where}; {about}", tuple(entries))
 

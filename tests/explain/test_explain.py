@@ -291,7 +291,7 @@ def test_a_page_is_a_page(spec: Spec) -> None:
     plans = plan(spec)
     for each in plans:
         page = str(explain(spec, plans, variant=each.variant)).splitlines()
-        assert len(page) <= 94 and max(map(len, page)) <= 100
+        assert len(page) <= 90 and max(map(len, page)) <= 100
     first = explain(spec, plans)
     assert first.variant == plans[0].variant and len(first.variants) == len(plans)
     follow = explain(spec, plans, thread=1)
