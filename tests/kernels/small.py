@@ -12,7 +12,8 @@ STAGED = {"copy_a": LDG_STS, "copy_b": LDG_STS}
 BY_K_A, BY_K_B = {"shared_a": "(32,8):(8,1)"}, {"shared_b": "(64,8):(8,1)"}
 MIXED = {"stages": 3, "copy_a": LDG_STS, "copy_b": CP_ASYNC}
 
-# Blocks of 32 x 64, but where one says otherwise, by two warps, which differ in n. What else a spec has, and which of its variants.
+# Blocks of 32 x 64 by two warps, which differ in n, where nothing else is said. What a spec has beside that, and which
+# of its variants.
 SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "direct": ({"stages": 0}, ("ak_bn_16B", "am_bk_16B", "am_bk_4B", "any")),
     "direct_odd_k": ({"stages": 0, "block": (32, 64, 3), "copy_a": "{atom: ldg, values: [1, 1]}"}, ("ak_bn_16B",)),
