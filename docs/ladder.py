@@ -25,7 +25,7 @@ from layoutgen.bench import Result, Row, read
 from layoutgen.facts import AccessFacts, Facts, facts
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan, plan
-from layoutgen.plan.model import Barrier, IssueOrder, SharedOperand
+from layoutgen.plan.model import Barrier, SharedOperand
 from layoutgen.problem import dense
 from layoutgen.run import choose
 
@@ -115,6 +115,11 @@ class Rung:
         """Loads of shared memory of a thread for each of its FFMAs."""
         requests = sum(each.requests for each in self.facts.accesses if each.opcode == "ld.shared")
         return requests * 32 / (self.facts.bound.flop / 2)
+
+    @property
+    def order(self) -> str:
+        """The order of its FFMAs, as its spec writes it."""
+        return str(spec.loads(self.text).tiling.order)
 
     @property
     def warps(self) -> int:
@@ -330,11 +335,6 @@ def rows(rung: Rung, lanes: int) -> int:
     return len({rung.plan.a.copy.thread_x(lane) for lane in range(lanes)})
 
 
-def order(of: IssueOrder) -> str:
-    """A spec's word for it."""
-    return f"{'serpentine_' if of.serpentine else ''}{of.outer}"
-
-
 def others(rung: Rung) -> float:
     """The part of a turn's instructions that are no FFMAs: as compiled, if it was measured, else by the plan."""
     loop = rung.row.kernel.loop if rung.row and rung.row.kernel else None
@@ -362,7 +362,7 @@ def page(measured: Path = MEASURED, peers: Path = ORIGINALS) -> str:
         loader=FileSystemLoader(DOCS), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
-    environment.filters.update(figure=figure, percent=percent, order=order)
+    environment.filters.update(figure=figure, percent=percent)
     last = every[-1]
     text = environment.get_template("ladder.md.j2").render(
         rungs={each.name: each for each in every},

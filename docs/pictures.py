@@ -188,6 +188,7 @@ PICTURES: dict[Path, Callable[[], str]] = {
     DOCS / "pictures" / "swizzle.svg": lambda: layout("Sw<3,2,3> o 0 o (8,32):(32,1)", banks=True),
     DOCS / "pictures" / "values.svg": lambda: values(35),
     **{LADDER / f"{name}.svg": picture for name, picture in RUNGS.items()},
+    LADDER / "order.svg": lambda: level("sgemm_128x256x16", "order"),
     LADDER / "dealt_out.svg": lambda: pipeline("sgemm_128x256x16"),
     **({LADDER / "speeds.svg": speeds} if MEASURED.is_file() else {}),
 }

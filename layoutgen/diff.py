@@ -191,7 +191,7 @@ _TILE = {
     **{f"tile.value_mode.{i}": f"value -> {x}" for i, x in enumerate("mn")},
     **{f"threads.{x}": f"thread -> {x}" for x in "mn"},
     "threads.threads": "threads",
-    "order.outer": "FFMA order, outer",
+    "order.layout": "FFMA order, step -> value",
     "order.serpentine": "FFMA order, serpentine",
     "stages": "stages",
 }

@@ -10,6 +10,7 @@ from typing import Literal
 import jinja2
 
 from layoutgen import paths
+from layoutgen.algebra import flatten
 from layoutgen.emit_moves import (
     CURSOR,
     VECTOR_TYPE,
@@ -25,6 +26,7 @@ from layoutgen.emit_moves import (
 )
 from layoutgen.errors import counted
 from layoutgen.plan.model import OperandRequirement, Plan
+from layoutgen.plan.order import order_words
 from layoutgen.plan.schedule import raster_words
 
 ParamType = Literal["i32", "i64", "f32", "ptr"]
@@ -116,9 +118,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
     need = plan.requirements
     a, b = (operand_view(plan, operand) for operand in plan.operands)
     views = {"a": a, "b": b}
-    outer_m = plan.order.outer == "m"
-    counts = {"m": plan.tile.value_mode[0].size, "n": plan.tile.value_mode[1].size}
-    outer, inner = ("m", "n") if outer_m else ("n", "m")
+    order = _order_view(plan)
     vector_bytes = plan.epilogue.bytes
     bounds = {"m": "row < m", "n": "col < n"}
     return {
@@ -145,6 +145,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
             using("ThreadN", plan.threads.n, "thread -> n"),
             using("ValueM", plan.tile.value_mode[0], "value -> m"),
             using("ValueN", plan.tile.value_mode[1], "value -> n"),
+            order["type"],
         ],
         "promises": _promises(plan),
         "operands": [a, b],
@@ -163,15 +164,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
             **({"fast": "m", "slow": "n"} if plan.schedule.raster == "along_m" else {"fast": "n", "slow": "m"}),
             "about": raster_words(plan.schedule),
         },
-        "order": {
-            "outer": counts[outer],
-            "inner": counts[inner],
-            "step": f"outer % 2 ? {counts[inner] - 1} - step : step" if plan.order.serpentine else "step",
-            "indices": "outer, inner" if outer_m else "inner, outer",
-            "index_m": "outer" if outer_m else "inner",
-            "index_n": "inner" if outer_m else "outer",
-            "about": f"{outer} outer" + (f", every other turn backwards in {inner}" if plan.order.serpentine else ""),
-        },
+        "order": order,
         "epilogue": {
             "bytes": vector_bytes,
             "type": VECTOR_TYPE[vector_bytes],
@@ -195,6 +188,36 @@ def _promises(plan: Plan) -> list[str]:
             f" == Block{operand.x.upper()}{{}} * BlockK{{}}",
         ]
     return promises
+
+
+def _order_view(plan: Plan) -> dict[str, object]:
+    """The loops over an issue order, outermost first, and the coordinate of `Order` inside them."""
+    layout, indices = plan.order.layout, ["step"]
+    loops = [("step", layout.size)]
+    if plan.order.serpentine:
+        layout = flatten(layout)
+        loops = [(f"i{mode}", extent) for mode, extent in enumerate(layout.flat_shape)]
+        indices = [_reflected(loops[mode:]) for mode in range(len(loops))]
+    return {
+        "type": using("Order", layout, "step -> value of a thread's tile, (value_m, value_n)"),
+        "loops": [
+            {"indent": "  " * depth, "index": index, "extent": extent}
+            for depth, (index, extent) in enumerate(reversed(loops))
+        ],
+        "indent": "  " * len(loops),
+        "index": ", ".join(indices),
+        "about": order_words(plan.order, plan.tile),
+    }
+
+
+def _reflected(loops: list[tuple[str, int]]) -> str:
+    """The index of the first of loops, innermost first: it runs backwards in every other turn of those around it."""
+    (name, extent), turns, around = loops[0], [], 1
+    for outer, count in loops[1:]:
+        turns += [outer] * (around % 2)
+        around *= count
+    turn = " + ".join(turns)
+    return f"{f'({turn})' if len(turns) > 1 else turn} % 2 ? {extent - 1} - {name} : {name}" if turns else name
 
 
 def _loop_words(plan: Plan) -> str:

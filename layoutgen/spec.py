@@ -17,7 +17,20 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 
 from layoutgen.errors import SpecError, Where
-from layoutgen.spec_fields import About, Arch, Block, Count, DType, Matrix, Name, Spread, Stages, Tile, is_name
+from layoutgen.spec_fields import (
+    About,
+    Arch,
+    Block,
+    Count,
+    DType,
+    FfmaOrder,
+    Matrix,
+    Name,
+    Spread,
+    Stages,
+    Tile,
+    is_name,
+)
 from layoutgen.yamltext import INVALID, Document, Places, describe, read
 
 # ---- the language: a model per mapping, a field per key; the docstrings are the JSON schema's descriptions ----
@@ -72,8 +85,9 @@ class Tiling(_Model):
     values: Tile = Field(examples=["[8, 4]"])
     """One thread's values per mode: an integer is a contiguous run, a layout gives their positions inside the warp
     tile. What is left of the warp tile repeats."""
-    order: Literal["m", "n", "serpentine_m", "serpentine_n"] = Field(default="m", examples=["serpentine_m"])
-    """The outer mode of the order in which a thread issues its FFMAs."""
+    order: FfmaOrder = Field(default="m", validate_default=True, examples=["serpentine_m"])
+    """The order in which a thread issues the FFMAs of one k: its outer mode, or a layout step -> value, m fastest. In a
+    serpentine each mode runs backwards in every other turn of those after it."""
 
 
 class Shared(_Model):

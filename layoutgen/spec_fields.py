@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import Annotated, Any, Final, Literal, NoReturn
+from typing import Annotated, Any, Final, Literal, NamedTuple, NoReturn, get_args
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from layoutgen.algebra import Layout
-from layoutgen.errors import LayoutError
+from layoutgen.errors import LayoutError, meant
 from layoutgen.yamltext import describe
 
 MAX_INT: Final = 1 << 20  # no extent, stride or count of one thread block comes near it
@@ -22,8 +22,23 @@ Arch = Literal[
     "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"
 ]  # fmt: skip
 DType = Literal["f32"]
+OrderWord = Literal["m", "n", "serpentine_m", "serpentine_n"]
 Tiler = tuple[Layout, ...]
 """One layout per mode, as in CuTe; an int n stands for the contiguous run n:1."""
+
+
+class Order(NamedTuple):
+    """How a thread walks its values: with m or n as the outer mode, or by a layout step -> value.
+
+    Its text is what a spec writes: `serpentine_m`, or `serpentine (8,16):(16,1)`.
+    """
+
+    walk: Literal["m", "n"] | Layout
+    serpentine: bool
+
+    def __str__(self) -> str:
+        between = " " if isinstance(self.walk, Layout) else "_"
+        return f"serpentine{between}{self.walk}" if self.serpentine else str(self.walk)
 
 
 def _refuse(rule: str, got: object, *, allowed: str | None = None, fix: str | None = None) -> NoReturn:
@@ -78,6 +93,18 @@ def _spread(value: object) -> tuple[int, int]:
     if first >= last:
         _refuse("must be a range of k", f"[{first}, {last}]", allowed=allowed)
     return first, last
+
+
+def _order(value: object) -> Order:
+    words = get_args(OrderWord)
+    allowed = f"{', '.join(words)}, or a layout of steps such as (8,16):(16,1), with or without serpentine before it"
+    text = _text(value, "must be an order of multiply-adds", allowed).strip()
+    if text in words:
+        return Order("m" if text.endswith("m") else "n", text.startswith("serpentine"))
+    serpentine, layout = re.fullmatch(r"(serpentine\s+)?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    if re.match(r"[(0-9]", layout) is None:
+        _refuse("must be an order of multiply-adds", repr(text), allowed=allowed, fix=meant(text, words))
+    return Order(_layout(layout), serpentine is not None)
 
 
 def _layout(value: object) -> Layout:
@@ -160,6 +187,13 @@ _LAYOUT: Final[dict[str, Any]] = {
         {"type": "integer", "minimum": 1},
     ]
 }
+_ORDER: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"enum": list(get_args(OrderWord))},
+        {"type": "string", "pattern": "^[ ]*serpentine[ ]+[(1-9][(), 0-9]*(:[(), 0-9]+)?$", "maxLength": 420},
+        *_LAYOUT["anyOf"],
+    ]
+}
 _TILER: Final[dict[str, Any]] = {"type": "string", "pattern": "^[ ]*<[(),: 0-9]*>[ ]*$"}
 
 
@@ -183,4 +217,5 @@ Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), Wi
 Spread = Annotated[
     tuple[int, int], PlainValidator(_spread), PlainSerializer(list), WithJsonSchema(_list(_COUNT_OR_0, 2))
 ]
+FfmaOrder = Annotated[Order, PlainValidator(_order), PlainSerializer(str), WithJsonSchema(_ORDER)]
 Block = Annotated[tuple[int, int, int], PlainValidator(_block), WithJsonSchema(_list(_COUNT, 3))]

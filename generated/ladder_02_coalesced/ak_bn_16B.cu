@@ -36,6 +36,7 @@ using ThreadM = Layout<Shape<_32,_32>,Stride<_0,_1>>;   // thread -> m: (32,32):
 using ThreadN = Layout<Shape<_32,_32>,Stride<_1,_0>>;   // thread -> n: (32,32):(1,0)
 using ValueM = Layout<_1,_0>;   // value -> m: 1:0
 using ValueN = Layout<_1,_0>;   // value -> n: 1:0
+using Order = Layout<Shape<_1,_1>,Stride<_1,_1>>;   // step -> value of a thread's tile, (value_m, value_n): (1,1):(1,1)
 
 // ---- A and B: what each thread loads from global memory ----
 using CopyAThreadX = Layout<Shape<_32,_32>,Stride<_0,_1>>;   // thread -> m: (32,32):(0,1)
@@ -163,14 +164,12 @@ void ladder_02_coalesced(
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_1,_1>{});   // (value_m, value_n)
   clear(tCrC);
-  auto mma = [&](int slot) {   // m outer
+  auto mma = [&](int slot) {   // m outer, n inner
     CUTE_UNROLL
-    for (int outer = 0; outer < 1; ++outer) {
-      CUTE_UNROLL
-      for (int step = 0; step < 1; ++step) {
-        int const inner = step;
-        tCrC(outer, inner) += tCrA(outer, slot) * tCrB(inner, slot);
-      }
+    for (int step = 0; step < 1; ++step) {
+      int const value = Order{}(step);
+      int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+      tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
     }
   };
 

@@ -53,6 +53,7 @@ using ThreadM = Layout<Shape<_32,Shape<_2,_8>>,Stride<_0,Stride<_0,_8>>>;   // t
 using ThreadN = Layout<Shape<_32,Shape<_2,_8>>,Stride<_1,Stride<_32,_0>>>;   // thread -> n: (32,(2,8)):(1,(32,0))
 using ValueM = Layout<_8,_1>;   // value -> m: 8:1
 using ValueN = Layout<_1,_0>;   // value -> n: 1:0
+using Order = Layout<Shape<_1,_8>,Stride<_8,_1>>;   // step -> value of a thread's tile, (value_m, value_n): (1,8):(8,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_64,_8,_1>,Stride<_8,_1,_512>>;   // (m, k, stage) -> float: (64,8,1):(8,1,512)
@@ -255,14 +256,12 @@ void ladder_04_thread_tile_1d(
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_1>{});   // (value_m, value_n)
   clear(tCrC);
-  auto mma = [&](int slot) {   // m outer
+  auto mma = [&](int slot) {   // m outer, n inner
     CUTE_UNROLL
-    for (int outer = 0; outer < 8; ++outer) {
-      CUTE_UNROLL
-      for (int step = 0; step < 1; ++step) {
-        int const inner = step;
-        tCrC(outer, inner) += tCrA(outer, slot) * tCrB(inner, slot);
-      }
+    for (int step = 0; step < 8; ++step) {
+      int const value = Order{}(step);
+      int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+      tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
     }
   };
 

@@ -53,6 +53,7 @@ using ThreadM = Layout<Shape<Shape<_16,_2>,_8>,Stride<Stride<_0,_8>,_16>>;   // 
 using ThreadN = Layout<Shape<Shape<_16,_2>,_8>,Stride<Stride<_8,_0>,_0>>;   // thread -> n: ((16,2),8):((8,0),0)
 using ValueM = Layout<_8,_1>;   // value -> m: 8:1
 using ValueN = Layout<_8,_1>;   // value -> n: 8:1
+using Order = Layout<Shape<_8,_8>,Stride<_8,_1>>;   // step -> value of a thread's tile, (value_m, value_n): (8,8):(8,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_128,_8,_1>,Stride<_1,_128,_1024>>;   // (m, k, stage) -> float: (128,8,1):(1,128,1024)
@@ -252,14 +253,12 @@ void ladder_08_banks_padded(
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
   clear(tCrC);
-  auto mma = [&](int slot) {   // m outer
+  auto mma = [&](int slot) {   // m outer, n inner
     CUTE_UNROLL
-    for (int outer = 0; outer < 8; ++outer) {
-      CUTE_UNROLL
-      for (int step = 0; step < 8; ++step) {
-        int const inner = step;
-        tCrC(outer, inner) += tCrA(outer, slot) * tCrB(inner, slot);
-      }
+    for (int step = 0; step < 64; ++step) {
+      int const value = Order{}(step);
+      int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+      tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
     }
   };
 

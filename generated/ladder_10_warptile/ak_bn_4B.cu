@@ -53,6 +53,7 @@ using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_2>>,Stride<Stride<_0,_8>,Str
 using ThreadN = Layout<Shape<Shape<_4,_8>,Shape<_2,_2>>,Stride<Stride<_4,_0>,Stride<_64,_0>>>;   // thread -> n: ((4,8),(2,2)):((4,0),(64,0))
 using ValueM = Layout<_8,_1>;   // value -> m: 8:1
 using ValueN = Layout<Shape<_4,_4>,Stride<_1,_16>>;   // value -> n: (4,4):(1,16)
+using Order = Layout<Shape<_16,_8>,Stride<_8,_1>>;   // step -> value of a thread's tile, (value_m, value_n): (16,8):(8,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_128,_16,_1>,Stride<_1,_128,_2048>>;   // (m, k, stage) -> float: (128,16,1):(1,128,2048)
@@ -252,14 +253,12 @@ void ladder_10_warptile(
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_16>{});   // (value_m, value_n)
   clear(tCrC);
-  auto mma = [&](int slot) {   // m outer
+  auto mma = [&](int slot) {   // m outer, n inner
     CUTE_UNROLL
-    for (int outer = 0; outer < 8; ++outer) {
-      CUTE_UNROLL
-      for (int step = 0; step < 16; ++step) {
-        int const inner = step;
-        tCrC(outer, inner) += tCrA(outer, slot) * tCrB(inner, slot);
-      }
+    for (int step = 0; step < 128; ++step) {
+      int const value = Order{}(step);
+      int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+      tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
     }
   };
 

@@ -52,6 +52,7 @@ using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_2>>,Stride<Stride<_0,_8>,Str
 using ThreadN = Layout<Shape<Shape<_4,_8>,Shape<_2,_2>>,Stride<Stride<_4,_0>,Stride<_64,_0>>>;   // thread -> n: ((4,8),(2,2)):((4,0),(64,0))
 using ValueM = Layout<_8,_1>;   // value -> m: 8:1
 using ValueN = Layout<Shape<_4,_4>,Stride<_1,_16>>;   // value -> n: (4,4):(1,16)
+using Order = Layout<Shape<_8,_16>,Stride<_1,_8>>;   // step -> value of a thread's tile, (value_m, value_n): (8,16):(1,8)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_128,_16,_3>,Stride<_1,Int<132>,Int<2112>>>;   // (m, k, stage) -> float: (128,16,3):(1,132,2112)
@@ -230,13 +231,14 @@ void ladder_12_cp_async(
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_16>{});   // (value_m, value_n)
   clear(tCrC);
-  auto mma = [&](int slot) {   // n outer, every other turn backwards in m
+  auto mma = [&](int slot) {   // n outer, m inner, to and fro
     CUTE_UNROLL
-    for (int outer = 0; outer < 16; ++outer) {
+    for (int i1 = 0; i1 < 16; ++i1) {
       CUTE_UNROLL
-      for (int step = 0; step < 8; ++step) {
-        int const inner = outer % 2 ? 7 - step : step;
-        tCrC(inner, outer) += tCrA(inner, slot) * tCrB(outer, slot);
+      for (int i0 = 0; i0 < 8; ++i0) {
+        int const value = Order{}(i1 % 2 ? 7 - i0 : i0, i1);
+        int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+        tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
       }
     }
   };

@@ -54,6 +54,7 @@ using ThreadM = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_0,_4>,_0>>;   // th
 using ThreadN = Layout<Shape<Shape<_4,_8>,_8>,Stride<Stride<_4,_0>,_32>>;   // thread -> n: ((4,8),8):((4,0),32)
 using ValueM = Layout<Shape<_4,_4>,Stride<_1,_32>>;   // value -> m: (4,4):(1,32)
 using ValueN = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // value -> n: (4,2):(1,16)
+using Order = Layout<Shape<_8,_16>,Stride<_16,_1>>;   // step -> value of a thread's tile, (value_m, value_n): (8,16):(16,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_128,_16,_2>,Stride<_1,Int<132>,Int<2112>>>;   // (m, k, stage) -> float: (128,16,2):(1,132,2112)
@@ -246,13 +247,14 @@ void sgemm_128x256x16(
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_16,_8>{});   // (value_m, value_n)
   clear(tCrC);
-  auto mma = [&](int slot) {   // m outer, every other turn backwards in n
+  auto mma = [&](int slot) {   // m outer, n inner, to and fro
     CUTE_UNROLL
-    for (int outer = 0; outer < 16; ++outer) {
+    for (int i1 = 0; i1 < 16; ++i1) {
       CUTE_UNROLL
-      for (int step = 0; step < 8; ++step) {
-        int const inner = outer % 2 ? 7 - step : step;
-        tCrC(outer, inner) += tCrA(outer, slot) * tCrB(inner, slot);
+      for (int i0 = 0; i0 < 8; ++i0) {
+        int const value = Order{}(i1 % 2 ? 7 - i0 : i0, i1);
+        int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+        tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
       }
     }
   };

@@ -52,6 +52,7 @@ using ThreadM = Layout<Shape<Shape<_2,_4,_4>,_8>,Stride<Stride<_4,_0,_8>,_0>>;  
 using ThreadN = Layout<Shape<Shape<_2,_4,_4>,_8>,Stride<Stride<_0,_4,_0>,_16>>;   // thread -> n: ((2,4,4),8):((0,4,0),16)
 using ValueM = Layout<Shape<_4,_2>,Stride<_1,_32>>;   // value -> m: (4,2):(1,32)
 using ValueN = Layout<_4,_1>;   // value -> n: 4:1
+using Order = Layout<Shape<_8,_4>,Stride<_1,_8>>;   // step -> value of a thread's tile, (value_m, value_n): (8,4):(1,8)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
 using SmemA = Layout<Shape<_64,_16,_3>,Stride<_1,Int<68>,Int<1088>>>;   // (m, k, stage) -> float: (64,16,3):(1,68,1088)
@@ -224,13 +225,14 @@ void sgemm_64x128x16(
   // ---- Accumulators, and the multiply-adds of one k ----
   Tensor tCrC = make_tensor<float>(Shape<_8,_4>{});   // (value_m, value_n)
   clear(tCrC);
-  auto mma = [&](int slot) {   // n outer, every other turn backwards in m
+  auto mma = [&](int slot) {   // n outer, m inner, to and fro
     CUTE_UNROLL
-    for (int outer = 0; outer < 4; ++outer) {
+    for (int i1 = 0; i1 < 4; ++i1) {
       CUTE_UNROLL
-      for (int step = 0; step < 8; ++step) {
-        int const inner = outer % 2 ? 7 - step : step;
-        tCrC(inner, outer) += tCrA(inner, slot) * tCrB(outer, slot);
+      for (int i0 = 0; i0 < 8; ++i0) {
+        int const value = Order{}(i1 % 2 ? 7 - i0 : i0, i1);
+        int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+        tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
       }
     }
   };

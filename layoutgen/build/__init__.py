@@ -2,7 +2,14 @@
 
 from layoutgen.build.driver import Device, Function, ParamBlock, current_arch, load
 from layoutgen.build.many import Job, build_many
-from layoutgen.build.nvdisasm import SassInstruction, loop_counts, sass, sass_counts, sass_instructions
+from layoutgen.build.nvdisasm import (
+    SassInstruction,
+    loop_counts,
+    loop_instructions,
+    sass,
+    sass_counts,
+    sass_instructions,
+)
 from layoutgen.build.nvrtc import Ptx, compile_ptx
 from layoutgen.build.ptxas import Resources, assemble
 from layoutgen.build.store import Artifact, artifact_key, build, cached
@@ -27,6 +34,7 @@ __all__ = [
     "current_arch",
     "load",
     "loop_counts",
+    "loop_instructions",
     "sass",
     "sass_counts",
     "sass_instructions",

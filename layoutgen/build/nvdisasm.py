@@ -98,13 +98,22 @@ def sass_instructions(cubin: bytes, kernel_name: str) -> tuple[SassInstruction, 
 def loop_counts(cubin: bytes, kernel_name: str) -> Counter[tuple[str, int]]:
     """What one turn of a kernel's longest loop executes, as `sass_counts` names it; nothing if it has no loop.
 
-    A loop is the code from a label to a branch back to it.
+    Raises:
+        BuildError: as `sass`.
+    """
+    return Counter(_classify(mnemonic) for mnemonic, _ in loop_instructions(cubin, kernel_name))
+
+
+def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], ...]:
+    """One turn of a kernel's longest loop as (mnemonic, operands), such as ("FFMA", "R7, R2.reuse, R4, R7").
+
+    A loop is the code from a label to a branch back to it. Instructions that never execute are left out.
 
     Raises:
         BuildError: as `sass`.
     """
     labels: dict[str, int] = {}
-    executed: list[str] = []
+    executed: list[tuple[str, str]] = []
     longest = (0, 0)
     inside = False
     for line in sass(cubin).splitlines():
@@ -113,11 +122,11 @@ def loop_counts(cubin: bytes, kernel_name: str) -> Counter[tuple[str, int]]:
         elif inside and (label := _LABEL.match(line)):
             labels[label[1]] = len(executed)
         elif inside and (instruction := _INSTRUCTION.match(line)):
-            executed.append(instruction[1])
+            executed.append((instruction[1], line[instruction.end() :].partition(";")[0].strip()))
             target = _BRANCH.search(line)
             if target and (start := labels.get(target[1])) is not None:
                 longest = max(longest, (start, len(executed)), key=lambda loop: loop[1] - loop[0])
-    return Counter(map(_classify, executed[slice(*longest)]))
+    return tuple(executed[slice(*longest)])
 
 
 def sass_counts(cubin: bytes) -> Counter[tuple[str, int]]:

@@ -117,7 +117,7 @@ def draw(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="x.svg, x.png or x.html.")],
     level: Annotated[
         str | None,
-        typer.Option(help="block, warp, lane, value, smem_a, smem_b, copy_a, copy_b or banks  [default: value]"),
+        typer.Option(help="block, warp, lane, value, order, smem_a, smem_b, copy_a, copy_b or banks  [default: value]"),
     ] = None,
     variant: Annotated[str | None, typer.Option(metavar="NAME", help="Of the spec  [default: the primary one]")] = None,
     thread: Annotated[int | None, typer.Option(metavar="T", help="Whose values to show  [default: 0]")] = None,

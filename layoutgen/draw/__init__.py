@@ -19,7 +19,7 @@ from layoutgen.draw.budgets import Aside, aside
 from layoutgen.draw.difference import difference_drawing
 from layoutgen.draw.html import to_html
 from layoutgen.draw.layout import layout_drawing, read_layout
-from layoutgen.draw.levels import block_level, lane_level, value_level, warp_level
+from layoutgen.draw.levels import block_level, lane_level, order_level, value_level, warp_level
 from layoutgen.draw.memory import copy_level, smem_level
 from layoutgen.draw.model import Drawing
 from layoutgen.draw.palette import Theme
@@ -38,6 +38,7 @@ _LEVELS: Mapping[str, Callable[[Plan, int, Shape | None], Drawing]] = {
     "warp": lambda plan, thread, shape: warp_level(plan),
     "lane": lambda plan, thread, shape: lane_level(plan),
     "value": lambda plan, thread, shape: value_level(plan, thread),
+    "order": lambda plan, thread, shape: order_level(plan),
     "smem_a": lambda plan, thread, shape: smem_level(plan, plan.in_shared("a")),
     "smem_b": lambda plan, thread, shape: smem_level(plan, plan.in_shared("b")),
     "copy_a": lambda plan, thread, shape: copy_level(plan, plan.a),
@@ -54,8 +55,9 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
     """Plan -> the Drawing of one level.
 
     Args:
-        level: one of LEVELS: block (the grid over C), warp, lane, value (of one thread), smem_a and smem_b (what each
-            word holds), copy_a and copy_b (who copies, or loads, what), banks (that accesses hit).
+        level: one of LEVELS: block (the grid over C), warp, lane, value (of one thread), order (of its multiply-adds),
+            smem_a and smem_b (what each word holds), copy_a and copy_b (who copies, or loads, what), banks (that
+            accesses hit).
         thread: whose values `value` shows.
         shape: the problem's (M, N, K) for `block`; by default 8 x 8 tiles.
 

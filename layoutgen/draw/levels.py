@@ -1,4 +1,4 @@
-"""Plan -> a Drawing of one level of its tiling: block, warp, lane, value. Who owns what is read from the facts."""
+"""Plan -> a Drawing of one level of its tiling, from blocks to a thread. Who owns what is read from the facts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from layoutgen.draw.palette import TONES, alike, tone
 from layoutgen.errors import DrawError, RequestError
 from layoutgen.facts import c_owners
 from layoutgen.plan.model import Plan
+from layoutgen.plan.order import order_words
 from layoutgen.plan.schedule import raster_words, tiles, work
 from layoutgen.plan.tile import WARP_SIZE
 
@@ -241,4 +242,40 @@ def _registers(plan: Plan, thread: int) -> Panel:
         grid=True,
         heavy_rows=jumps(at_m),
         heavy_columns=jumps(at_n),
+    )
+
+
+def order_level(plan: Plan) -> Drawing:
+    """The order in which a thread multiplies the values of its tile for one k, and which operand a step has at hand."""
+    rows, columns = (mode.size for mode in plan.tile.value_mode)
+    place = [(value % rows, value // rows) for value in plan.order.values()]
+    boxes, before, at_hand = [], (-1, -1), 0
+    for step, (row, column) in enumerate(place):
+        same = row == before[0], column == before[1]
+        boxes.append(Box(row, column, 1, 1, "t0" if same[0] else "t1" if same[1] else "paper", str(step)))
+        before, at_hand = (row, column), at_hand + any(same)
+    panel = Panel(
+        "order",
+        f"values of a thread  {rows} × {columns}",
+        rows,
+        columns,
+        (52.0, 34.0),
+        tuple(boxes),
+        top=tuple(Tick(j, f"b{j}") for j in range(columns)),
+        left=tuple(Tick(i, f"a{i}") for i in range(rows)),
+        order=tuple(place),
+        grid=True,
+    )
+    steps = rows * columns
+    return Drawing(
+        f"{plan.name}: the order of a thread's FFMAs",
+        f"Numbers are the {steps} multiply-adds of one k as they are issued: {order_words(plan.order, plan.tile)}. "
+        f"Each multiplies its row's register of A by its column's of B. {at_hand} of the {steps} have one of them in "
+        "common with the step before, whose value is at hand; a line joins neighbours.",
+        beside([panel]),
+        (
+            Key("t0", "same a as the step before"),
+            Key("t1", "same b"),
+            Key("paper", "both are new"),
+        ),
     )

@@ -21,6 +21,7 @@ from layoutgen.plan.model import (
     StoreTile,
     Wait,
 )
+from layoutgen.plan.order import order_words
 from layoutgen.plan.schedule import raster_words, work
 
 Move = CopyTile | LoadTile | StoreTile
@@ -64,7 +65,7 @@ def _depth(plan: Plan) -> int:
 def _multiply(plan: Plan) -> str:
     """What a thread multiplies for each k, and the loads that this takes, which may bring several."""
     m, n = (layout.size for layout in plan.tile.value_mode)
-    order = f"{plan.order.outer} outer, {'nm'[plan.order.outer == 'n']} inner" + ", serpentine" * plan.order.serpentine
+    order = order_words(plan.order, plan.tile)
     if plan.shared_operands:
         space, loads = "shared", sum(each.fragment.vectors / each.fragment.depth for each in plan.shared_operands)
     else:

@@ -11,7 +11,6 @@ from layoutgen.plan.model import (
     Copy,
     CTile,
     Fragment,
-    IssueOrder,
     Mode,
     Operand,
     OperandName,
@@ -22,6 +21,7 @@ from layoutgen.plan.model import (
     SharedOperand,
     ThreadMap,
 )
+from layoutgen.plan.order import plan_order
 from layoutgen.plan.pipeline import plan_program
 from layoutgen.plan.schedule import plan_schedule
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, place_shared, plan_fragment
@@ -112,7 +112,6 @@ def _plan(
     a, b = operands.of("a", modes, align), operands.of("b", modes, align)
     dtype = spec.operands.c.dtype
     epilogue = plan_epilogue(tile, threads, align, dtype)
-    outer, serpentine = spec.tiling.order.removeprefix("serpentine_"), spec.tiling.order.startswith("serpentine_")
     depth = max((each.fragment.depth for each in (a, b) if isinstance(each, SharedOperand)), default=1)
     variant = "any" if modes is None else f"a{modes[0]}_b{modes[1]}_{align}B"
     return Plan(
@@ -137,7 +136,7 @@ def _plan(
             depth,
             _spread(spec, depth),
         ),
-        order=IssueOrder(outer, serpentine),  # type: ignore[arg-type]
+        order=plan_order(spec, tile),
         schedule=plan_schedule(spec),
         epilogue=epilogue,
     )

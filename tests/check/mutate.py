@@ -73,4 +73,5 @@ def mutate(choose: Choose, draft: Draft) -> Draft:
         else:
             new = choose((1, 2, 3, 8, 32, 1048576))
         draft = replace(draft, **{field: new})
-    return draft
+    order = choose(("", "serpentine ")) + choose((choose(LAYOUTS), _number(choose, "(4,8):(8,1)")))
+    return choose((*19 * [draft], replace(draft, order=order)))

@@ -124,7 +124,8 @@ def test_pictures_of_shared_memory_where_there_is_none(cli: Cli, tmp_path: Path)
     for level in SHARED_LEVELS:
         done = cli("draw", "ladder_01_naive", "-o", out, "--level", level)
         assert (done.code, done.stdout, out.exists()) == (1, "", False)
-        assert "shared.stages: 0" in done.stderr and "allowed: block, warp, lane, value, copy_a, copy_b" in done.stderr
+        assert "shared.stages: 0" in done.stderr
+        assert "allowed: block, warp, lane, value, order, copy_a, copy_b\n" in done.stderr
     instead = done.stderr.split("fix: --level ")[1].split(",")[0]
     assert cli("draw", "ladder_01_naive", "-o", out, "--level", instead).code == 0
     assert "what the lanes of warp 0 load of A" in out.read_text()

@@ -297,6 +297,19 @@ def test_wavefronts_of_well_known_tilings() -> None:
             assert sum(int(text) for text in panels[f"wavefronts_{access}"].texts.values()) == count
 
 
+def test_the_order_of_the_multiply_adds_of_a_thread(drawn: Plan) -> None:
+    """Numbered as they are issued, in the colour of the operand that a step has in common with the one before."""
+    panel = shown(drawn, "order")["order"]
+    rows, columns = (layout.size for layout in drawn.tile.value_mode)
+    assert panel.label.shape == (rows, columns)
+    places = [(value % rows, value // rows) for value in drawn.order.values()]
+    assert [panel.label[place] for place in places] == list(map(str, range(rows * columns)))
+    looks = ["t0" if a == i else "t1" if b == j else "paper" for (a, b), (i, j) in pairwise(places)]
+    assert [panel.look[place] for place in places] == ["paper", *looks]
+    said = level_drawing(drawn, "order").about
+    assert f" {sum(look != 'paper' for look in looks)} of the {rows * columns} " in said
+
+
 @pytest.mark.parametrize("shape", [None, (1000, 700, 40), (1, 1, 1)])
 def test_the_order_of_the_blocks(drawn: Plan, shape: tuple[int, int, int] | None) -> None:
     panel = shown(drawn, "block", shape=shape)["block"]

@@ -93,12 +93,13 @@ def test_every_value_of_a_plan_is_compared() -> None:
     assert (
         each.a.copy.read_mode == "k"
         and each.a.copy.write_mode == "x"
-        and each.order.outer == "m"
+        and not each.order.serpentine
         and each.epilogue.vector == 4
     )
     changes: list[tuple[Any, str]] = [
         (replace(each, schedule=replace(each.schedule, group=3)), "schedule.group"),
-        (replace(each, order=replace(each.order, outer="n")), "FFMA order, outer"),
+        (replace(each, order=replace(each.order, serpentine=True)), "FFMA order, serpentine"),
+        (replace(each, order=replace(each.order, layout=Layout(128, 1))), "FFMA order, step -> value"),
         (replace(each, epilogue=replace(each.epilogue, vector=1)), "epilogue.vector"),
         (replace(each, arch="sm_90"), "arch"),
         (replace(each, cost=7), "cost"),

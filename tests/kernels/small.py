@@ -30,6 +30,8 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "at_once": ({"block": (32, 64, 16), "spread": (0, 1), **STAGED}, ("ak_bn_16B",)),
     "spread": ({"block": (32, 64, 16), "spread": (1, 15), **STAGED}, ("ak_bn_16B", "ak_bn_4B", "any")),
     "beside_one_k": ({"block": (32, 64, 16), "spread": (7, 8), "copy_b": LDG_STS}, ("ak_bn_16B",)),
+    "order_by_layout": ({"order": "((2,2),(4,2)):((4,1),(8,2))", "block": (32, 64, 4)}, ("ak_bn_16B",)),
+    "order_serpentine": ({"order": "serpentine ((2,2),(4,2)):((4,1),(8,2))", "block": (32, 64, 4)}, ("ak_bn_16B",)),
     "mixed": ({"spread": (1, 7), **MIXED}, ("ak_bn_16B", "am_bk_16B", "ak_bk_4B")),
     "patches": (
         {"block": (32, 64, 32), "shared_b": "(64,32):(36,1)", **STAGED},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -185,6 +185,21 @@ def _shared(choose: Choose, extent: int, block_k: int) -> str | None:
     return f"({extent},{block_k}):(2,{2 * extent + pad})"
 
 
+def _order(choose: Choose, rows: int, columns: int) -> str:
+    """A thread's values in some order: the factors of both modes, shuffled, some of them in a mode of their own."""
+    digits = _shuffled(choose, _digits(rows, 1) + _digits(columns, rows))
+    cut = choose(range(len(digits) + 1))
+    return choose(("", "serpentine ")) + _pair(digits[:cut], digits[cut:])
+
+
+def _digits(number: int, stride: int) -> list[tuple[int, int]]:
+    found = []
+    for factor in _factors(number):
+        found.append((factor, stride))
+        stride *= factor
+    return found
+
+
 def draft(choose: Choose) -> Draft:
     """A spec whose levels compose to a cover of C; its copies and shared memory may be refused."""
     lanes, lane_counts = _numbering(choose, [2] * 5)
@@ -200,7 +215,7 @@ def draft(choose: Choose) -> Draft:
     threads = 32 * prod(warp_counts)
     stages = choose((0, 1, 2, 2, 3, 4, 8))
     first = choose(range(block_k))
-    return Draft(
+    words = Draft(
         block=(extents[0], extents[1], block_k),
         warps=warps,
         lanes=lanes,
@@ -217,6 +232,8 @@ def draft(choose: Choose) -> Draft:
         raster=choose(("along_m", "along_n")),
         group=choose((1, 3, 8, 1 << 20)),
     )
+    own = [extents[mode] // (lane_counts[mode] * warp_counts[mode]) for mode in (0, 1)]
+    return choose((*7 * [words], replace(words, order=_order(choose, *own))))
 
 
 @st.composite
@@ -246,7 +263,7 @@ def of_spec(spec: Spec) -> Draft:
         lanes=str(tiling.lanes),
         values=pair(tiling.values),
         warp=pair(tiling.warp) if tiling.warp else None,
-        order=tiling.order,
+        order=str(tiling.order),
         contiguous=(spec.operands.a.contiguous, spec.operands.b.contiguous),
         shared_a=str(spec.shared.a) if spec.shared.a else None,
         shared_b=str(spec.shared.b) if spec.shared.b else None,

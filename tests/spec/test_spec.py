@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from layoutgen.algebra import Layout
 from layoutgen.errors import SpecError, Where
 from layoutgen.spec import Spec, load, loads
+from layoutgen.spec_fields import Order
 
 GOOD = """\
 name: small            # line 1
@@ -70,7 +71,7 @@ def test_every_field_is_read() -> None:
 def test_what_is_left_out_is_left_to_the_planner_or_has_its_default() -> None:
     spec = loads(GOOD)
     assert spec.tiling.warp is spec.shared.a is spec.shared.b is spec.copies.a is spec.copies.b is None
-    assert spec.tiling.order == "m"
+    assert spec.tiling.order == Order("m", serpentine=False)
     assert (spec.schedule.raster, spec.schedule.group, spec.schedule.min_blocks) == ("along_m", 1, 1)
     copy = loads(GOOD + "copies: {b: {atom: ldg.sts}}").copies.b
     assert copy is not None and (copy.atom, copy.threads, copy.values) == ("ldg.sts", None, None)
@@ -85,7 +86,8 @@ def test_the_optional_parts_are_read() -> None:
         + "schedule: {raster: along_n, group: 4, min_blocks: 2}\n"
     )
     assert (spec.shared.a, spec.shared.b, spec.shared.stages) == (None, Layout((64, 16), (1, 68)), 3)
-    assert (spec.tiling.order, spec.tiling.warp) == ("serpentine_n", (Layout(32, 1), Layout(32, 1)))
+    assert spec.tiling.order == Order("n", serpentine=True)
+    assert spec.tiling.warp == (Layout(32, 1), Layout(32, 1))
     assert spec.copies.a is not None and spec.copies.b is None
     assert spec.copies.a.threads == Layout((16, 8), (8, 1))
     assert spec.copies.a.values == (Layout(1, 1), Layout(4, 1))
