@@ -67,8 +67,7 @@ def test_the_first_variant_that_fits_is_chosen_and_the_last_takes_any_strides() 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_every_variant_takes_contiguous_outputs_and_can_be_reached(name: str) -> None:
-    """A variant that no operands choose would be dead weight, as are only those that ask for what a cheaper one does:
-    where all that moves is single words, no wider accesses are left to do without."""
+    """A variant that no operands choose would be dead weight."""
     chosen = set()
     strides = ((64, 1), (1, 64), (64, 2))
     for a_strides, b_strides, *at in itertools.product(strides, strides, (0, 4), (0, 4), (0, 4)):
@@ -76,9 +75,8 @@ def test_every_variant_takes_contiguous_outputs_and_can_be_reached(name: str) ->
             View(address, (32, 32), stride) for address, stride in zip(at, (a_strides, b_strides, (32, 1)), strict=True)
         )
         chosen.add(run.choose(plans(name), Problem(32, 32, 32, a, b, d, d, 1.0, 0.0)).variant)
-    cheapest = {plan.requirements: plan.variant for plan in reversed(plans(name))}
-    assert chosen == set(cheapest.values())
-    assert len(chosen) == 9 or name.startswith("ladder_0")
+    assert chosen == {plan.variant for plan in plans(name)}
+    assert len(chosen) == 9 or name.startswith("ladder_0")  # where single words move, there is no narrower access
 
 
 def test_the_kernels_parameters() -> None:
