@@ -83,7 +83,12 @@ def bound_lines(found: Facts) -> list[str]:
         lines += [
             f"{' x '.join(map(str, about.extents))}: {counted(waves.tiles, 'tile')} in "
             f"{waves.waves:.2f} waves of {waves.slots}; "
-            f"{waves.efficiency:.0%} of the places have a tile, {waves.useful:.0%} of what is computed is real",
+            + (
+                f"{counted(waves.shared.blocks, 'block')} share {waves.shared.tiles} of them; "
+                if waves.shared.blocks
+                else ""
+            )
+            + f"{waves.efficiency:.0%} of the places have a tile, {waves.useful:.0%} of what is computed is real",
             f"variant {found.plan.variant}; {about.raster.l2_hits:.0%} of the reads of A and B hit L2; "
             f"the problem's own {about.work.intensity:.4g} FLOP a byte feed {about.roof:.1f} TFLOP/s",
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -28,9 +28,10 @@ from layoutgen.errors import counted
 from layoutgen.plan.model import OperandRequirement, Plan
 from layoutgen.plan.order import order_words
 from layoutgen.plan.schedule import raster_words
+from layoutgen.plan.storage import ITEMSIZE
 
 ParamType = Literal["i32", "i64", "f32", "ptr"]
-_ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d)$")
+_ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d|(?:read|write)_(?:partial|flag))$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,16 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to launch the kernel; the grid is (tiles_m * tiles_n, 1, 1)."""
+    """How to launch the kernel; the grid is (tiles_m * tiles_n, 1, 1), or as `plan.schedule.Streams` says.
+
+    workspace_bytes: what a share leaves of a tile that another block ends, for each share.
+    """
 
     kernel: str
     threads: int
     shared_bytes: int
     params: tuple[Param, ...]
+    workspace_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,15 @@ PARAMS = tuple(
 )  # fmt: skip
 
 
+STREAM_PARAMS = (Param("streams", "i32"), Param("streamed", "i32"), Param("partial", "ptr"), Param("flags", "ptr"))
+
+
 def emit(plan: Plan) -> Source:
     """Plan -> Source; the same plan gives the same text, byte for byte."""
     launch = Launch(plan.name, plan.threads.threads, plan.shared_bytes, PARAMS)
+    if plan.schedule.kind == "stream_k":
+        values = plan.tile.block[0] * plan.tile.block[1]
+        launch = replace(launch, params=PARAMS + STREAM_PARAMS, workspace_bytes=values * ITEMSIZE[plan.dtype])
     text = _environment().get_template("simt.cu.j2").render(_context(plan, launch))
     return Source(plan.name, plan.variant, text, launch)
 
@@ -148,6 +159,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
             order["type"],
         ],
         "promises": _promises(plan),
+        "streams": plan.schedule.kind == "stream_k",
         "operands": [a, b],
         "a": a,
         "b": b,

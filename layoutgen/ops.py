@@ -37,7 +37,8 @@ class Operator:
     beta = 0 does not read c and alpha = 0 does not read a or b (as in BLAS), so that NaN and Inf in what isn't read
     don't reach the result. Each sum is one chain of fused multiply-adds in the order of k, then it is scaled by alpha
     and beta * c is added in one more: a row of the result has the same bits whatever M and N are, whichever variant
-    runs, and in the simulator as on a GPU.
+    runs, and in the simulator as on a GPU. Under schedule.kind stream_k some sums are of two chains or more, by the
+    extents and the GPU: there the same call has the same bits.
 
     Variants are built when first needed. Raises OperandError, before anything is launched, for what it can't take.
     """
@@ -163,10 +164,21 @@ class Operator:
             return
         ordinal = d.device.index
         if ordinal == torch.cuda.current_device():
-            self._compiled(plan, ordinal)(problem, torch.cuda.current_stream(ordinal).cuda_stream)
+            self._enqueue(plan, problem, ordinal)
         else:
             with torch.cuda.device(ordinal):
-                self._compiled(plan, ordinal)(problem, torch.cuda.current_stream(ordinal).cuda_stream)
+                self._enqueue(plan, problem, ordinal)
+
+    def _enqueue(self, plan: Plan, problem: Problem, ordinal: int) -> None:
+        """Launch on the current stream, with a workspace where blocks share tiles."""
+        compiled, stream = self._compiled(plan, ordinal), torch.cuda.current_stream(ordinal).cuda_stream
+        shared = compiled.shared_tiles(problem)
+        if not shared.blocks:
+            compiled(problem, stream)
+            return
+        workspace = torch.empty(run.workspace_bytes(plan, shared), dtype=torch.uint8, device=ordinal)
+        workspace[: run.flag_bytes(shared)].zero_()
+        compiled(problem, stream, shared, workspace.data_ptr())
 
 
 def load(source: str | Path | Spec) -> Operator:

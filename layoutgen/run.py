@@ -17,7 +17,7 @@ from layoutgen.emit import Source, emit
 from layoutgen.errors import OperandError, SimError
 from layoutgen.hw.devices import DEVICES, Device, by_arch
 from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Mma, Plan, StoreTile
-from layoutgen.plan.schedule import tiles
+from layoutgen.plan.schedule import WHOLE, Streams, streams, tiles
 from layoutgen.problem import Problem, View, fits
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ARCH = "sm_90a"  # what the simulator's PTX is compiled for where there is no GPU
 MAX_EXTENT = 2**31 - 1024  # m, n and k are 32-bit in the kernel, and a block tile may overhang them
+_ALIGN = 256  # bytes
 MAX_BLOCKS = 2**31 - 1  # CUDA programming guide, maximum x-dimension of a grid
 SIMULATION_LIMIT_SECONDS = 60.0
 # What the simulator needs on one core for a launch, for an instruction of a batch of blocks, and for each lane of that
@@ -40,10 +41,32 @@ def choose(plans: tuple[Plan, ...], problem: Problem) -> Plan:
     return next(plan for plan in plans if fits(plan, problem))
 
 
-def grid(plan: Plan, m: int, n: int) -> int:
-    """Blocks of a launch."""
+def grid(plan: Plan, m: int, n: int, shared: Streams = WHOLE) -> int:
+    """Blocks of a launch, by what of its tiles they share."""
     tiles_m, tiles_n = tiles(plan.tile, m, n)
-    return tiles_m * tiles_n
+    return shared.grid(tiles_m * tiles_n)
+
+
+def shared_tiles(plan: Plan, problem: Problem, slots: int) -> Streams:
+    """What blocks share of a problem where there is room for `slots` of them at once."""
+    return streams(plan.schedule, plan.tile, problem.m, problem.n, problem.depth, slots)
+
+
+def flag_bytes(shared: Streams) -> int:
+    """Bytes of a workspace's flags, which come first; what follows is aligned for any access."""
+    return -(-4 * shared.blocks // _ALIGN) * _ALIGN
+
+
+def workspace_bytes(plan: Plan, shared: Streams) -> int:
+    """Bytes that a launch needs beside its operands: flags, which must be zero, and partial sums."""
+    return flag_bytes(shared) + shared.blocks * source(plan).launch.workspace_bytes
+
+
+def params(plan: Plan, problem: Problem, shared: Streams, workspace: int) -> tuple[Any, ...]:
+    """The parameters of a launch. workspace: its address, where blocks share tiles."""
+    if plan.schedule.kind == "data_parallel":
+        return problem.params()
+    return (*problem.params(), shared.blocks, shared.tiles, workspace + flag_bytes(shared), workspace)
 
 
 def admit(plan: Plan, m: int, n: int, k: int, *, simulated: bool) -> None:
@@ -104,18 +127,29 @@ def artifact(plan: Plan, arch: str) -> build.Artifact:
 
 
 class CompiledForGpu:
-    """One plan loaded on one GPU. Calling it enqueues the kernel on a stream."""
+    """One plan loaded on one GPU. Calling it enqueues the kernel on a stream.
+
+    slots: how many of its blocks the GPU has room for at once, where they share tiles; else 1.
+    """
 
     def __init__(self, plan: Plan, device: int) -> None:
         self._plan = plan
         self._launch = source(plan).launch
         self._function = build.load(artifact(plan, build.Device(device).arch), device=device)
         self._params = build.ParamBlock([p.type for p in self._launch.params], [p.name for p in self._launch.params])
+        self.slots = 1
+        if plan.schedule.kind == "stream_k":
+            self.slots = self._function.resident_blocks(self._launch.threads, self._launch.shared_bytes)
 
-    def __call__(self, problem: Problem, stream: int) -> None:
+    def shared_tiles(self, problem: Problem) -> Streams:
+        """What blocks share of a problem: for it `workspace_bytes` are needed, the first `flag_bytes` of them zero."""
+        return shared_tiles(self._plan, problem, self.slots)
+
+    def __call__(self, problem: Problem, stream: int, shared: Streams = WHOLE, workspace: int = 0) -> None:
+        """Enqueue the kernel. workspace: the address of what `shared` needs; without, no tiles are shared."""
         launch = self._launch
-        blocks = (grid(self._plan, problem.m, problem.n), 1, 1)
-        packed = self._params.pack(*problem.params())
+        blocks = (grid(self._plan, problem.m, problem.n, shared), 1, 1)
+        packed = self._params.pack(*params(self._plan, problem, shared, workspace))
         self._function.launch(blocks, (launch.threads, 1, 1), launch.shared_bytes, stream, packed)
 
 
@@ -153,17 +187,27 @@ def simulate(
     memory: sim.GlobalMemory,
     options: sim.Options | None = None,
     kernel: sim.Kernel | None = None,
+    slots: int = 1,
 ) -> sim.Report:
-    """Run one launch in the simulator; the problem's addresses are those of `memory`."""
-    launch = source(plan).launch
+    """Run one launch in the simulator; the problem's addresses are those of `memory`.
+
+    slots: how many blocks there is room for at once, as far as the sharing of tiles goes. They run one after the other.
+    """
+    launch, shared, workspace = source(plan).launch, shared_tiles(plan, problem, slots), 0
+    options = options or sim.Options(count=False)
+    if shared.blocks:
+        flags = np.zeros(flag_bytes(shared), np.uint8)
+        partial = np.full(workspace_bytes(plan, shared) - flags.size, 0xFF, np.uint8)  # NaN
+        workspace = memory.add(np.concatenate((flags, partial)), writable=True, name="workspace")
+        options = replace(options, batch_lanes=1)  # blocks that wait for one another
     return sim.launch(
         _simulated_kernel(plan, target_arch(plan)) if kernel is None else kernel,
         memory,
-        grid=(grid(plan, problem.m, problem.n), 1, 1),
+        grid=(grid(plan, problem.m, problem.n, shared), 1, 1),
         block=(launch.threads, 1, 1),
-        params=list(problem.params()),
+        params=list(params(plan, problem, shared, workspace)),
         dynamic_shared_bytes=launch.shared_bytes,
-        options=options or sim.Options(count=False),
+        options=options,
     )
 
 

@@ -216,6 +216,11 @@ class Function:
     handle: Any
     context: Any
 
+    def resident_blocks(self, threads: int, shared_bytes: int) -> int:
+        """How many blocks of so many threads and bytes of dynamic shared memory the whole GPU has room for at once."""
+        of_sm = _call("cuOccupancyMaxActiveBlocksPerMultiprocessor", self.handle, threads, shared_bytes)
+        return int(of_sm) * Device(self.device).sms
+
     def launch(
         self,
         grid: tuple[int, int, int],

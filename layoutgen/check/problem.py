@@ -33,7 +33,7 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
             f"{counted(waves.tiles, 'tile')} of {block} for {counted(waves.slots, 'block')} at once, "
             f"{waves.waves:.2f} waves: a tile in {waves.efficiency:.0%} of the places", f"at least {FEW_WAVES:.0%}",
             _smaller(found, m, n) if waves.waves < 1
-            else "use a block tile that gives just under a whole number of waves",
+            else "use a block tile that gives just under a whole number of waves, or write schedule.kind: stream_k",
         )  # fmt: skip
     if waves.useful < MUCH_USE:
         yield hint(

@@ -182,7 +182,9 @@ def _launch(found: ProblemFacts) -> Launch:
         waves.last,
         f"{waves.tiles:,} tiles in {waves.waves:.2f} waves of {waves.slots}",
         (
-            ("the last wave's places with a tile", f"{waves.last:.0%}"),
+            ("tiles that blocks share", f"{waves.shared.tiles} of {waves.tiles:,}")
+            if waves.shared.blocks
+            else ("the last wave's places with a tile", f"{waves.last:.0%}"),
             ("all waves' places with a tile", f"{waves.efficiency:.0%}"),
             ("of what the tiles compute, is part of the problem", f"{waves.useful:.1%}"),
             ("reads of A and B that hit L2, by the raster", f"{found.raster.l2_hits:.0%}"),

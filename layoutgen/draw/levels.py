@@ -88,9 +88,11 @@ def block_level(plan: Plan, shape: tuple[int, int, int] | None = None) -> Drawin
         if (rows, columns) != (shown_rows, shown_columns)
         else ""
     )
+    alone = schedule.kind == "data_parallel"
+    numbers = "blocks in launch order" if alone else "tiles in launch order, the first of which blocks may share"
     return Drawing(
         f"{plan.name}: which block computes which tile of C",
-        "Numbers are blocks in launch order, below them the tile (m, n). A line joins blocks that follow one another. "
+        f"Numbers are {numbers}, below them the tile (m, n). A line joins blocks that follow one another. "
         f"{words[0].upper()}{words[1:]} in L2; "
         f"each sums over K = {extents[2]} in steps of {block_k}.{cut}" + "".join(f" The last {end}." for end in ends),
         beside([panel]),

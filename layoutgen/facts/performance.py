@@ -13,7 +13,7 @@ from itertools import islice
 from layoutgen.facts.accesses import AccessFacts
 from layoutgen.hw.devices import Device
 from layoutgen.plan.model import Plan
-from layoutgen.plan.schedule import tiles, work
+from layoutgen.plan.schedule import WHOLE, Streams, streams, tiles, work
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 
 MOST_WALKED = 1 << 15  # tiles of a grid
@@ -57,6 +57,7 @@ class Waves:
 
     Attributes:
         tiles: block tiles of C. slots: blocks that the device holds at once. waves: tiles / slots.
+        time: of the slot that has most to do, in tiles over all of k. shared: the tiles that blocks share.
         efficiency: the part of the slots' time that has a tile, if all tiles take equally long.
         useful: the part of the computed positions of C, and of k, that the problem has.
     """
@@ -64,6 +65,8 @@ class Waves:
     tiles: int
     slots: int
     useful: float
+    time: float
+    shared: Streams = WHOLE
 
     @property
     def waves(self) -> float:
@@ -80,7 +83,7 @@ class Waves:
 
     @property
     def efficiency(self) -> float:
-        return self.tiles / (self.rounds * self.slots)
+        return self.tiles / (self.time * self.slots)
 
 
 def launch_waves(plan: Plan, m: int, n: int, k: int, slots: int) -> Waves:
@@ -93,7 +96,12 @@ def launch_waves(plan: Plan, m: int, n: int, k: int, slots: int) -> Waves:
         if depth
         else m * n / (tiles_m * block_m * tiles_n * block_n)
     )
-    return Waves(tiles_m * tiles_n, slots, useful)
+    count, shared = tiles_m * tiles_n, streams(plan.schedule, plan.tile, m, n, k, slots)
+    time = float(-(-(count - shared.tiles) // slots))
+    if shared.blocks:
+        depth = -(-k // block_k)
+        time += -(-shared.tiles * depth // shared.blocks) / depth
+    return Waves(count, slots, useful, time, shared)
 
 
 @dataclass(frozen=True, slots=True)

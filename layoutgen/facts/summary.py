@@ -128,6 +128,7 @@ class Facts:
                 "tiles": found.waves.tiles,
                 "waves": found.waves.waves,
                 "efficiency": found.waves.efficiency,
+                "shared_tiles": found.waves.shared.tiles,
                 "useful": found.waves.useful,
                 "bytes_from_l2": found.raster.from_l2,
                 "bytes_from_memory": found.raster.from_memory,

@@ -316,11 +316,12 @@ class IssueOrder:
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Which block computes which (m, n, k0, k1). Data-parallel: one full k range a tile, no partial results to meet.
+    stream_k: blocks share tiles where whole ones would leave some idle; the one that begins a tile adds up its parts.
 
     raster: the mode that neighbouring blocks walk within a group; group: tiles in that mode before the other advances.
     """
 
-    kind: Literal["data_parallel"]
+    kind: Literal["data_parallel", "stream_k"]
     raster: Literal["along_m", "along_n"]
     group: int
     min_blocks: int

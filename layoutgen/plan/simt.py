@@ -34,8 +34,8 @@ MAX_STAGES = 8
 def plan_variants(spec: Spec) -> Iterator[Plan]:
     """Spec -> its plans, cheapest first: 16-byte accesses, then 4-byte ones, per pair of contiguous modes; any strides.
 
-    The first plan is the primary variant: the spec's own contiguous modes with its own copies. A plan that requires what
-    one before it does would never be chosen, and is left out: 4-byte accesses where those before are no wider.
+    The first plan is the primary variant: the spec's own contiguous modes with its own copies. A plan that requires
+    what one before it does would never be chosen, and is left out: 4-byte accesses where those before are no wider.
     Raises PlanError where levels, storage or copies do not compose.
     """
     if spec.shared.stages > MAX_STAGES:

@@ -29,7 +29,7 @@ CANARY = np.float32(-12345.0)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem: extents, scale factors, and how its operands are placed."""
+    """One problem: extents, scale factors, how its operands are placed, and for how many blocks there is room."""
 
     m: int
     n: int
@@ -37,6 +37,7 @@ class Case:
     alpha: float = 1.0
     beta: float = 0.0
     placed: Literal["fenced", "poisoned"] = "fenced"
+    slots: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,12 @@ class Schedule:
     races: bool = False
 
     def options(self) -> sim.Options:
-        return sim.Options(async_landing=self.landing, warp_order=self.order, races=self.races, count=False)
+        return sim.Options(
+            async_landing=self.landing, warp_order=self.order, races=self.races, count=False, limit=ENDLESS
+        )
 
+
+ENDLESS = 10_000  # turns of a loop, of which no case has more than a hundred
 
 SCHEDULES = tuple(Schedule(landing, order) for landing in ("early", "late") for order in ("lockstep", 1, 2)) + (
     Schedule("late", "lockstep", races=True),
@@ -131,7 +136,7 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
         exact = exact + case.beta * c.astype(np.float64)
         scale = scale + abs(case.beta * c.astype(np.float64))
     try:
-        run.simulate(plan, problem, memory, schedule.options(), code)
+        run.simulate(plan, problem, memory, schedule.options(), code, case.slots)
     except SimError as error:
         return str(error)
     bound = (case.k + 4) * 2.0**-24 * scale + 1e-30

@@ -32,6 +32,7 @@ class Draft:
     copy_a: str | None = None
     copy_b: str | None = None
     spread: tuple[int, int] | None = None
+    kind: str | None = None
     raster: str = "along_m"
     group: int = 1
     min_blocks: int = 1
@@ -59,7 +60,8 @@ class Draft:
         copies = [f"  {name}: {copy}" for name, copy in (("a", self.copy_a), ("b", self.copy_b)) if copy]
         copies += [f"  spread: {list(self.spread)}"] if self.spread else []
         lines += ["copies:", *copies] if copies else []
-        lines.append(f"schedule: {{raster: {self.raster}, group: {self.group}, min_blocks: {self.min_blocks}}}")
+        kind = "" if self.kind is None else f"kind: {self.kind}, "
+        lines.append(f"schedule: {{{kind}raster: {self.raster}, group: {self.group}, min_blocks: {self.min_blocks}}}")
         return "\n".join(lines) + "\n"
 
     def spec(self) -> Spec:
