@@ -16,11 +16,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import combinations, groupby
+from math import prod
 from pathlib import Path
 
 from layoutgen import build, spec
 from layoutgen.algebra import Layout
+from layoutgen.algebra.int_tuple import prime_factors
 from layoutgen.bench import bench
 from layoutgen.emit import emit
 from layoutgen.plan import plan
@@ -45,43 +47,22 @@ class Counts:
     conflicts: int
 
 
-def factors(number: int) -> list[int]:
-    """Prime factors, the least first.
-
-    >>> factors(12)
-    [2, 2, 3]
-    """
-    found, divisor = [], 2
-    while number > 1:
-        while number % divisor == 0:
-            found.append(divisor)
-            number //= divisor
-        divisor += 1
-    return found
-
-
 def orders(rows: int, columns: int) -> Iterator[Order]:
     """Every interleaving of the factors of `rows` and of `columns`, each from the least stride up.
 
     >>> [str(order) for order in orders(2, 2)]
     ['(2,2):(1,2)', 'serpentine (2,2):(1,2)', '(2,2):(2,1)', 'serpentine (2,2):(2,1)']
     """
-    of_rows, of_columns = factors(rows), factors(columns)
-    for places in combinations(range(len(of_rows) + len(of_columns)), len(of_rows)):
-        m, n = iter(of_rows), iter(of_columns)
-        stride = {True: 1, False: rows}
-        modes: list[list[int]] = []  # [extent, stride]
-        last = None
-        for place in range(len(of_rows) + len(of_columns)):
-            in_m = place in places
-            extent = next(m if in_m else n)
-            if in_m == last:
-                modes[-1][0] *= extent  # factors of one mode that follow one another are one loop
-            else:
-                modes.append([extent, stride[in_m]])
-            stride[in_m] *= extent
-            last = in_m
-        layout = Layout(tuple(extent for extent, _ in modes), tuple(each for _, each in modes))
+    factors = {"m": prime_factors(rows), "n": prime_factors(columns)}
+    count = sum(map(len, factors.values()))
+    for of_m in combinations(range(count), len(factors["m"])):
+        extents, stride = {mode: iter(each) for mode, each in factors.items()}, {"m": 1, "n": rows}
+        shape, strides = [], []
+        for mode, run in groupby("m" if place in of_m else "n" for place in range(count)):
+            shape.append(prod(next(extents[mode]) for _ in run))  # factors that follow one another are one loop
+            strides.append(stride[mode])
+            stride[mode] *= shape[-1]
+        layout = Layout(tuple(shape), tuple(strides))
         yield Order(layout, serpentine=False)
         yield Order(layout, serpentine=True)
 

@@ -46,7 +46,7 @@ class Param:
 class Launch:
     """How to launch the kernel; the grid is (tiles_m * tiles_n, 1, 1), or as `plan.schedule.Streams` says.
 
-    workspace_bytes: what a share leaves of a tile that another block ends, for each share.
+    workspace_bytes: for each share, what it leaves of a tile that another block began.
     """
 
     kernel: str

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from layoutgen.algebra.int_tuple import IntTuple, flatten, idx2crd, to_text
+from layoutgen.algebra.int_tuple import IntTuple, flatten, idx2crd, prime_factors, to_text
 from layoutgen.algebra.layout import MOST_OFFSETS, Layout
 from layoutgen.algebra.swizzle import ComposedLayout
 from layoutgen.errors import LayoutError
@@ -106,7 +106,8 @@ def split_address(layout: Layout | ComposedLayout) -> AddressSplit:
             got=f"{layout}, {layout.rank} mode(s) of {layout.size} elements",
             allowed=f"two modes of at most {MOST_OFFSETS} elements",
         )
-    factors = [factor for extent in flatten(layout[1].shape) for factor in _primes(extent)]
+    # By primes, since a step of 4 may add in its first bit and flip in its second.
+    factors = [factor for extent in flatten(layout[1].shape) for factor in prime_factors(extent)]
     threads = layout[0].size
     # Axis 0 is the last factor, the axis before the threads' the first: reshaped, the fastest index comes last.
     addresses = layout.offsets().reshape(*reversed(factors), threads)
@@ -122,17 +123,6 @@ def split_address(layout: Layout | ComposedLayout) -> AddressSplit:
         else:
             raise _depends(layout, factors, position, added)
     return AddressSplit(layout[0], _merged(steps))
-
-
-def _primes(extent: int) -> list[int]:
-    """Prime factors in increasing order; a step of 4 may add in its first bit and flip in its second."""
-    factors, divisor = [], 2
-    while extent > 1:
-        while extent % divisor == 0:
-            factors.append(divisor)
-            extent //= divisor
-        divisor += 1
-    return factors
 
 
 def _constant(changes: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[int, ...] | None:

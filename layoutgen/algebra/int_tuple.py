@@ -54,6 +54,21 @@ def unflatten(leaves: Iterator[IntTuple], profile: IntTuple) -> IntTuple:
     return tuple([unflatten(leaves, mode) if isinstance(mode, tuple) else next(leaves) for mode in profile])
 
 
+def prime_factors(number: int) -> list[int]:
+    """Prime factors of a positive number in increasing order; none of 1.
+
+    >>> prime_factors(12)
+    [2, 2, 3]
+    """
+    found, divisor = [], 2
+    while number > 1:
+        while number % divisor == 0:
+            found.append(divisor)
+            number //= divisor
+        divisor += 1
+    return found
+
+
 def product(t: IntTuple) -> int:
     """The product of all leaves; the number of coordinates of a shape.
 

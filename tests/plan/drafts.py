@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from layoutgen.algebra.int_tuple import prime_factors
 from layoutgen.spec import Spec, loads
 
 Choose = Callable[[Sequence[Any]], Any]
@@ -102,19 +103,9 @@ def _numbering(choose: Choose, factors: Sequence[int]) -> tuple[str, tuple[int, 
     return _pair(*along), (prod(n for n, _ in along[0]), prod(n for n, _ in along[1]))
 
 
-def _factors(number: int) -> list[int]:
-    found, divisor = [], 2
-    while number > 1:
-        while number % divisor == 0:
-            found.append(divisor)
-            number //= divisor
-        divisor += 1
-    return found
-
-
 def _values(choose: Choose, lanes: int, most: int) -> tuple[str, int, list[int]]:
     """One mode of a warp tile -> the values, the tile's size, and where it can be cut."""
-    kinds = [("lane", factor) for factor in _factors(lanes)]
+    kinds = [("lane", factor) for factor in prime_factors(lanes)]
     size, own = 1, 0
     while choose((True, True, False)) and own < 3:
         extent = choose((2, 2, 4, 4, 3))
@@ -196,7 +187,7 @@ def _order(choose: Choose, rows: int, columns: int) -> str:
 
 def _digits(number: int, stride: int) -> list[tuple[int, int]]:
     found = []
-    for factor in _factors(number):
+    for factor in prime_factors(number):
         found.append((factor, stride))
         stride *= factor
     return found
