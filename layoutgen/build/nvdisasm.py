@@ -96,7 +96,7 @@ def sass_instructions(cubin: bytes, kernel_name: str) -> tuple[SassInstruction, 
 
 
 def loop_counts(cubin: bytes, kernel_name: str) -> Counter[tuple[str, int]]:
-    """What one turn of a kernel's longest loop executes, as `sass_counts` names it; nothing if it has no loop.
+    """What one turn of a kernel's main loop executes, as `sass_counts` names it; nothing if it has no loop.
 
     Raises:
         BuildError: as `sass`.
@@ -105,16 +105,17 @@ def loop_counts(cubin: bytes, kernel_name: str) -> Counter[tuple[str, int]]:
 
 
 def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], ...]:
-    """One turn of a kernel's longest loop as (mnemonic, operands), such as ("FFMA", "R7, R2.reuse, R4, R7").
+    """One turn of a kernel's main loop as (mnemonic, operands), such as ("FFMA", "R7, R2.reuse, R4, R7").
 
-    A loop is the code from a label to a branch back to it. Instructions that never execute are left out.
+    A loop is the code from a label to the last branch back to it; the main loop is the longest that has no other in it,
+    since a block with several tiles loops over them, too. Instructions that never execute are left out.
 
     Raises:
         BuildError: as `sass`.
     """
     labels: dict[str, int] = {}
     executed: list[tuple[str, str]] = []
-    longest = (0, 0)
+    loops: dict[int, int] = {}  # where it starts -> where it ends
     inside = False
     for line in sass(cubin).splitlines():
         if line.lstrip().startswith(".section"):
@@ -125,8 +126,9 @@ def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], 
             executed.append((instruction[1], line[instruction.end() :].partition(";")[0].strip()))
             target = _BRANCH.search(line)
             if target and (start := labels.get(target[1])) is not None:
-                longest = max(longest, (start, len(executed)), key=lambda loop: loop[1] - loop[0])
-    return tuple(executed[slice(*longest)])
+                loops[start] = len(executed)
+    innermost = [(a, b) for a, b in loops.items() if not any(a < c and d <= b for c, d in loops.items())]
+    return tuple(executed[slice(*max(innermost, key=lambda loop: loop[1] - loop[0], default=(0, 0)))])
 
 
 def sass_counts(cubin: bytes) -> Counter[tuple[str, int]]:
