@@ -29,7 +29,7 @@ SMALLEST = 5.0  # font size in a cell; what needs a smaller one is left out
 def to_svg(drawing: Drawing, theme: Theme = "auto") -> str:
     """The picture as one SVG document. The same Drawing gives the same text."""
     across, down = drawing.extent
-    width = max(LEAST_WIDTH, across + 2 * MARGIN)
+    width = max(LEAST_WIDTH, across + 2 * MARGIN, len(drawing.title) * 17 * ADVANCE + 2 * MARGIN)
     about = textwrap.wrap(drawing.about, max(20, int((width - 2 * MARGIN) / (12.5 * 0.54))))
     above = MARGIN + HEAD + LINE * len(about) + 10
     left = (width - across) / 2 if across < width - 2 * MARGIN else MARGIN
