@@ -94,12 +94,14 @@ def count(loop: tuple[tuple[str, str], ...]) -> Counts:
 
 
 def candidates(base: Spec) -> dict[str, Spec]:
-    """The order as a spec writes it -> the spec with it; the spec's own and the four words come first."""
+    """The order as a spec writes it -> the spec with it, under a name of its own; the spec's own order and the four
+    words come first."""
     rows, columns = (layout.size for layout in plan(base)[0].tile.value_mode)
     found: dict[tuple[int, ...], tuple[str, Spec]] = {}
     words = (Order(mode, serpentine) for mode in ("m", "n") for serpentine in (False, True))
     for order in (base.tiling.order, *words, *orders(rows, columns)):
-        each = base.model_copy(update={"tiling": base.tiling.model_copy(update={"order": order})})
+        tiling = base.tiling.model_copy(update={"order": order})
+        each = base.model_copy(update={"tiling": tiling, "name": f"order_{len(found)}"})
         found.setdefault(plan(each)[0].order.values(), (str(order), each))
     return dict(found.values())
 
@@ -121,20 +123,19 @@ def static(specs: dict[str, Spec], arch: str) -> Iterator[dict[str, object]]:
 
 def timed(specs: dict[str, Spec], size: int, repeats: int) -> tuple[dict[str, dict[str, object]], dict[str, object]]:
     """Each order's speed beside cuBLAS, in one run; and on what machine."""
+    orders = {each.name: order for order, each in specs.items()}
     base = next(iter(specs.values()))
-    named = {f"order_{index}": order for index, order in enumerate(specs)}
-    renamed = [specs[order].model_copy(update={"name": name}) for name, order in named.items()]
     modes = base.operands.a.contiguous + base.operands.b.contiguous
-    result = bench(renamed, shapes=[(size,) * 3], modes=[modes], repeats=repeats)
+    result = bench(list(specs.values()), shapes=[(size,) * 3], modes=[modes], repeats=repeats)
     rows: dict[str, dict[str, object]] = {
-        named[row.name]: {
+        orders[row.name]: {
             "tflops": row.tflops,
             "quartiles": [row.tflops_at(0.25), row.tflops_at(0.75)],
             "ratio": asdict(row.ratios["cublas"]) if "cublas" in row.ratios else None,
             "failure": row.failure,
         }
         for row in result.rows
-        if row.name in named
+        if row.name in orders
     }
     (rival,) = [row for row in result.rows if row.kind == "rival"]
     how = {
@@ -161,6 +162,9 @@ def main() -> None:
         speeds, how = timed(specs, options.size, options.repeats) if options.time else ({}, {})
         rows = [row | speeds.get(str(row["order"]), {}) for row in rows]
         report.append({"spec": base.name, "arch": options.arch, **how, "orders": rows})
+        if options.output:  # after each spec, so that what was measured is kept
+            options.output.parent.mkdir(parents=True, exist_ok=True)
+            options.output.write_text(json.dumps({"script": "benchmarks/order.py", "specs": report}, indent=1) + "\n")
         print(f"\n{base.name}: its own order first")
         for row in rows:
             speed = f"{row['tflops']:6.2f} TFLOP/s  " if row.get("tflops") else ""
@@ -169,9 +173,6 @@ def main() -> None:
                 f"{row['instructions']} FFMA  {row['registers']} registers  {row['spill_bytes']} spilled",
                 row["order"], sep="  ",
             )  # fmt: skip
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps({"script": "benchmarks/order.py", "specs": report}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
