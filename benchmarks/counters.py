@@ -108,24 +108,18 @@ def measured(case: Case, rows: list[Row], arch: str) -> dict[str, dict[str, int]
             continue
         name = run.access_of(case.plan, instruction.lines)
         row = by_offset[instruction.offset]
-        counts = found[_together(case.plan, str(name))]
+        counts = found[str(name)]
         counts["bytes"] += int(row["Predicated-On Thread Instructions Executed"]) * instruction.bytes
         counts["wavefronts"] += int(row["L1 Wavefronts Shared"])
         counts["sectors"] += int(row["L2 Theoretical Sectors Global"])
     return {name: counts for name, counts in found.items() if any(counts.values())}
 
 
-def _together(plan: Plan, access: str) -> str:
-    """Copies of A and B of one width come from one line of CuTe's header, and are counted together."""
-    alike = plan.a.copy.write.bytes == plan.b.copy.write.bytes
-    return "copy_a + copy_b" if alike and access in ("copy_a", "copy_b") else access
-
-
 def predicted(case: Case) -> dict[str, dict[str, int]]:
     """The same, from the plan's layouts."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: {"bytes": 0, "wavefronts": 0, "sectors": 0})
     for name, traffic in launch_traffic(case.plan, case.problem).items():
-        counts = found[_together(case.plan, name)]
+        counts = found[name]
         counts["bytes"] += traffic.bytes
         counts["wavefronts"] += traffic.wavefronts
         counts["sectors"] += traffic.sectors

@@ -1,5 +1,5 @@
 // sgemm_mn_128x256x16, variant ak_bk_4B: D = alpha * A * B + beta * C in f32.
-// The fastest where A and B need no transposing
+// The fastest where A and B need no transposing; the last bits of a row of D depend on M and N
 //
 // Block: tile 128x256x16, 256 threads, 3 stages, 76608 bytes of shared memory.
 // Takes:
@@ -40,6 +40,16 @@ CUTE_DEVICE void copy_async_b(uint32_t to, float const& from) {
 
 CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float const& from) {
   asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" :: "r"(to), "l"(&from), "r"(valid ? 4 : 0) : "memory");   // copy_b
+}
+
+CUTE_DEVICE void write_flag(uint32_t* to) {
+  asm volatile("st.release.gpu.global.u32 [%0], 1;" :: "l"(to) : "memory");   // write_flag
+}
+
+CUTE_DEVICE uint32_t read_flag(uint32_t const* from) {
+  uint32_t flag;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(flag) : "l"(from) : "memory");   // read_flag
+  return flag;
 }
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
@@ -92,7 +102,9 @@ void sgemm_mn_128x256x16(
     float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
     float const* C, int64_t c_m,                             // C(m,n) at C[m * c_m + n], not read where beta is 0
     float* D, int64_t d_m,                                   // D(m,n) at D[m * d_m + n]
-    float alpha, float beta)
+    float alpha, float beta,
+    int streams, int streamed,                               // blocks that share tiles, and those tiles
+    float* partial, uint32_t* flags)                         // a tile of values for each of them, and whether it is there: zeros
 {
   // ---- Preconditions: the host checks strides, alignment and devices; extents may be anything from 0 ---------------
   int const thread = threadIdx.x;
@@ -104,236 +116,276 @@ void sgemm_mn_128x256x16(
   int const tiles_m = ceil_div(m, BlockM{});
   int const tiles_n = ceil_div(n, BlockN{});
   int const group_size = min(kGroup, tiles_m);   // so that a group has no more tiles than the grid
-  int const group = int(blockIdx.x) / (group_size * tiles_n);
-  int const in_group = int(blockIdx.x) % (group_size * tiles_n);
-  int const group_width = min(tiles_m - group * group_size, group_size);
-  int const tile_m = group * group_size + in_group % group_width;
-  int const tile_n = in_group / group_width;
-  int const m0 = tile_m * BlockM{};
-  int const n0 = tile_n * BlockN{};
-  int const k_tiles = ceil_div(k, BlockK{});
-  // The ragged k-tile comes first: its leading `ragged` columns lie before k = 0 and land as zeros, so that no later
-  // tile needs a bound on k.
-  int const ragged = k_tiles * BlockK{} - k;
-
-  // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left) ----
-  int tiles_left = k_tiles;
-  int rows_a = tiles_left > 0 ? m : 0;
-  int rows_b = tiles_left > 0 ? n : 0;
-
-  // ---- Full tensors ------------------------------------------------------------------------------------------------
-  Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(a_m, _1{})));   // (m, k)
-  Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(b_n, _1{})));   // (n, k)
-  Tensor mC = make_tensor(make_gmem_ptr(C), make_layout(make_shape(m, n), make_stride(c_m, _1{})));   // (m, n)
-  Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
-
-  // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-  // A: cp.async, 4 bytes a piece
-  int const x_a = m0 + CopyAThreadX{}(thread);
-  int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
-  Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
-  auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
-  Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
-
-  // B: cp.async, 4 bytes a piece
-  int const x_b = n0 + CopyBThreadX{}(thread);
-  int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
-  Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
-  auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-  Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
-
-  // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
-  // plus a constant.
-  uint32_t write_a, write_b;
-  auto write_stage = [&](int stage) {
-    write_a = cast_smem_ptr_to_uint(&tAsA(0, 0, stage));
-    write_b = cast_smem_ptr_to_uint(&tBsB(0, 0, stage));
-    asm volatile("" : "+r"(write_a), "+r"(write_b));
-    return stage;
-  };
-  auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
-  int write = write_stage(0);
-
-  auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
-    CUTE_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      CUTE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-        copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
-      }
-    }
-  };
-
-  auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
-    CUTE_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      CUTE_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-        copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
-      }
-    }
-  };
-
-  auto copy_a = [&](int first, int last) {   // start copying A's next k-tile into the write stage
-    CUTE_UNROLL
-    for (int piece = first; piece < last; ++piece) {
-      int const i = piece % 4, j = piece / 4;
-      auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
-      if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
-    }
-  };
-
-  auto copy_b = [&](int first, int last) {   // start copying B's next k-tile into the write stage
-    CUTE_UNROLL
-    for (int piece = first; piece < last; ++piece) {
-      int const i = piece % 8, j = piece / 8;
-      auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-      if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
-    }
-  };
-
-  auto next_tile = [&]() {
-    tAgA.data() = tAgA.data() + a_tile;
-    tBgB.data() = tBgB.data() + b_tile;
-    --tiles_left;
-    rows_a = tiles_left > 0 ? m : 0;
-    rows_b = tiles_left > 0 ? n : 0;
-  };
-
-  // ---- Fragments: from shared memory to registers, 2 slots ----
-  Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
-  Tensor tCrA = make_tensor<float>(Layout<Shape<_16,_2>>{});   // (value, slot)
-  Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
-  Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
-  // Their addresses in the stage that is read.
-  uint32_t read_a, read_b;
-  auto read_stage = [&](int stage) {
-    read_a = cast_smem_ptr_to_uint(&tCsA(0, 0, stage));
-    read_b = cast_smem_ptr_to_uint(&tCsB(0, 0, stage));
-    asm volatile("" : "+r"(read_a), "+r"(read_b));
-    return stage;
-  };
-  int read = read_stage(0);
-  auto load_fragment = [&](int k_index, int slot) {   // of the read stage
-    CUTE_UNROLL
-    for (int v = 0; v < 4; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
-    CUTE_UNROLL
-    for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
-  };
-  // ---- Accumulators, and the multiply-adds of one k ----
-  Tensor tCrC = make_tensor<float>(Shape<_16,_8>{});   // (value_m, value_n)
-  clear(tCrC);
-  auto mma = [&](int slot) {   // m outer, n inner, to and fro
-    CUTE_UNROLL
-    for (int i1 = 0; i1 < 16; ++i1) {
-      CUTE_UNROLL
-      for (int i0 = 0; i0 < 8; ++i0) {
-        int const value = Order{}(i1 % 2 ? 7 - i0 : i0, i1);
-        int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
-        tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
-      }
-    }
-  };
-
-  // ---- Prologue ----------------------------------------------------------------------------------------------------
-  copy_first_a();
-  copy_first_b();
-  next_tile();
-  cp_async_fence();
-  write = write_stage(next_stage(write));
-  copy_a(0, 8);
-  copy_b(0, 16);
-  next_tile();
-  cp_async_fence();
-  write = write_stage(next_stage(write));
-  cp_async_wait<1>();
-  __syncthreads();
-  load_fragment(0, 0);
-
-  // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
+  // Blocks share the first `streamed` tiles, all k-tiles of which are dealt out in even runs. The first block has the last
+  // run, so that what a block waits for was begun before it. The other blocks have a tile each.
+  int const depth = ceil_div(k, BlockK{});   // k-tiles of a tile
+  auto share_begin = [&](int share) { return share * (streamed * depth / streams) + min(share, streamed * depth % streams); };
+  int const share = streams - 1 - int(blockIdx.x);
+  int const begin = share < 0 ? 0 : share_begin(share);
+  int tile = share < 0 ? streamed - 1 - share : begin / depth;
+  int first = share < 0 ? 0 : begin % depth;   // k-tile of it
+  int left = share < 0 ? depth : share_begin(share + 1) - begin;   // k-tiles of this block
   CUTE_NO_UNROLL
-  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-    load_fragment(1, 1);
-    copy_a(0, 1);
-    mma(0);
-    load_fragment(2, 0);
-    copy_a(1, 3);
-    mma(1);
-    load_fragment(3, 1);
-    copy_a(3, 4);
-    mma(0);
-    load_fragment(4, 0);
-    copy_a(4, 6);
-    mma(1);
-    load_fragment(5, 1);
-    copy_a(6, 8);
-    mma(0);
-    load_fragment(6, 0);
-    copy_b(0, 1);
-    mma(1);
-    load_fragment(7, 1);
-    copy_b(1, 3);
-    mma(0);
-    load_fragment(8, 0);
-    copy_b(3, 4);
-    mma(1);
-    load_fragment(9, 1);
-    copy_b(4, 6);
-    mma(0);
-    load_fragment(10, 0);
-    copy_b(6, 8);
-    mma(1);
-    load_fragment(11, 1);
-    copy_b(8, 9);
-    mma(0);
-    load_fragment(12, 0);
-    copy_b(9, 11);
-    mma(1);
-    load_fragment(13, 1);
-    copy_b(11, 12);
-    mma(0);
-    load_fragment(14, 0);
-    copy_b(12, 14);
-    mma(1);
-    load_fragment(15, 1);
-    copy_b(14, 16);
-    cp_async_fence();
-    write = write_stage(next_stage(write));
-    next_tile();
-    mma(0);
-    cp_async_wait<1>();
-    __syncthreads();
-    read = read_stage(next_stage(read));
-    load_fragment(0, 0);
-    mma(1);
+  do {
+    int const group = tile / (group_size * tiles_n);
+    int const in_group = tile % (group_size * tiles_n);
+    int const group_width = min(tiles_m - group * group_size, group_size);
+    int const tile_m = group * group_size + in_group % group_width;
+    int const tile_n = in_group / group_width;
+    int const m0 = tile_m * BlockM{};
+    int const n0 = tile_n * BlockN{};
+    int const k_tiles = min(left, depth - first);
+    // A tile's ragged k-tile comes first: its leading columns lie before k = 0 and land as zeros, so that no later one needs
+    // a bound on k. Here the first k-tile begins `ragged` columns before k = 0, or after it if that is negative.
+    int const ragged = (depth - first) * BlockK{} - k;
+    __syncthreads();   // shared memory of the tile before is read
 
-  }
+    // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left) ----
+    int tiles_left = k_tiles;
+    int rows_a = tiles_left > 0 ? m : 0;
+    int rows_b = tiles_left > 0 ? n : 0;
 
-  // ---- Epilogue: D = alpha * accumulator + beta * C, 4 bytes at a time ----
-  auto store_d = [&](auto reads_c) {
-    CUTE_UNROLL
-    for (int i = 0; i < size(ValueM{}); ++i) {
-      int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
+    // ---- Full tensors ------------------------------------------------------------------------------------------------
+    Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(a_m, _1{})));   // (m, k)
+    Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(b_n, _1{})));   // (n, k)
+    Tensor mC = make_tensor(make_gmem_ptr(C), make_layout(make_shape(m, n), make_stride(c_m, _1{})));   // (m, n)
+    Tensor mD = make_tensor(make_gmem_ptr(D), make_layout(make_shape(m, n), make_stride(d_m, _1{})));   // (m, n)
+
+    // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
+    // A: cp.async, 4 bytes a piece
+    int const x_a = m0 + CopyAThreadX{}(thread);
+    int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
+    Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
+    auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
+    Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
+
+    // B: cp.async, 4 bytes a piece
+    int const x_b = n0 + CopyBThreadX{}(thread);
+    int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
+    Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
+    auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
+    Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
+
+    // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
+    // plus a constant.
+    uint32_t write_a, write_b;
+    auto write_stage = [&](int stage) {
+      write_a = cast_smem_ptr_to_uint(&tAsA(0, 0, stage));
+      write_b = cast_smem_ptr_to_uint(&tBsB(0, 0, stage));
+      asm volatile("" : "+r"(write_a), "+r"(write_b));
+      return stage;
+    };
+    auto next_stage = [](int stage) { return stage + 1 == kStages ? 0 : stage + 1; };
+    int write = write_stage(0);
+
+    auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
       CUTE_UNROLL
-      for (int j = 0; j < size(ValueN{}); j += 1) {
-        int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
-        if (row < m && col < n) {
-          Tensor rD = make_tensor<float>(Shape<_1>{});
-          CUTE_UNROLL
-          for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
-          if constexpr (reads_c) {
-            Tensor rC = make_tensor<float>(Shape<_1>{});
-            recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));   // read_c
-            CUTE_UNROLL
-            for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
-          }
-          reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);   // write_d
+      for (int j = 0; j < 2; ++j) {
+        CUTE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+          copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
         }
       }
+    };
+
+    auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
+      CUTE_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        CUTE_UNROLL
+        for (int i = 0; i < 8; ++i) {
+          auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+          copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
+        }
+      }
+    };
+
+    auto copy_a = [&](int first, int last) {   // start copying A's next k-tile into the write stage
+      CUTE_UNROLL
+      for (int piece = first; piece < last; ++piece) {
+        int const i = piece % 4, j = piece / 4;
+        auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
+        if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
+      }
+    };
+
+    auto copy_b = [&](int first, int last) {   // start copying B's next k-tile into the write stage
+      CUTE_UNROLL
+      for (int piece = first; piece < last; ++piece) {
+        int const i = piece % 8, j = piece / 8;
+        auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
+        if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
+      }
+    };
+
+    auto next_tile = [&]() {
+      tAgA.data() = tAgA.data() + a_tile;
+      tBgB.data() = tBgB.data() + b_tile;
+      --tiles_left;
+      rows_a = tiles_left > 0 ? m : 0;
+      rows_b = tiles_left > 0 ? n : 0;
+    };
+
+    // ---- Fragments: from shared memory to registers, 2 slots ----
+    Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (vector, k, stage)
+    Tensor tCrA = make_tensor<float>(Layout<Shape<_16,_2>>{});   // (value, slot)
+    Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float4 const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (vector, k, stage)
+    Tensor tCrB = make_tensor<float>(Layout<Shape<_8,_2>>{});   // (value, slot)
+    // Their addresses in the stage that is read.
+    uint32_t read_a, read_b;
+    auto read_stage = [&](int stage) {
+      read_a = cast_smem_ptr_to_uint(&tCsA(0, 0, stage));
+      read_b = cast_smem_ptr_to_uint(&tCsB(0, 0, stage));
+      asm volatile("" : "+r"(read_a), "+r"(read_b));
+      return stage;
+    };
+    int read = read_stage(0);
+    auto load_fragment = [&](int k_index, int slot) {   // of the read stage
+      CUTE_UNROLL
+      for (int v = 0; v < 4; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrA)(v, slot));
+      CUTE_UNROLL
+      for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(float4), recast<float4>(tCrB)(v, slot));
+    };
+    // ---- Accumulators, and the multiply-adds of one k ----
+    Tensor tCrC = make_tensor<float>(Shape<_16,_8>{});   // (value_m, value_n)
+    clear(tCrC);
+    auto mma = [&](int slot) {   // m outer, n inner, to and fro
+      CUTE_UNROLL
+      for (int i1 = 0; i1 < 16; ++i1) {
+        CUTE_UNROLL
+        for (int i0 = 0; i0 < 8; ++i0) {
+          int const value = Order{}(i1 % 2 ? 7 - i0 : i0, i1);
+          int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+          tCrC(i, j) += tCrA(i, slot) * tCrB(j, slot);
+        }
+      }
+    };
+
+    // ---- Prologue ----------------------------------------------------------------------------------------------------
+    copy_first_a();
+    copy_first_b();
+    next_tile();
+    cp_async_fence();
+    write = write_stage(next_stage(write));
+    copy_a(0, 8);
+    copy_b(0, 16);
+    next_tile();
+    cp_async_fence();
+    write = write_stage(next_stage(write));
+    cp_async_wait<1>();
+    __syncthreads();
+    load_fragment(0, 0);
+
+    // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
+    CUTE_NO_UNROLL
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      load_fragment(1, 1);
+      copy_a(0, 1);
+      mma(0);
+      load_fragment(2, 0);
+      copy_a(1, 3);
+      mma(1);
+      load_fragment(3, 1);
+      copy_a(3, 4);
+      mma(0);
+      load_fragment(4, 0);
+      copy_a(4, 6);
+      mma(1);
+      load_fragment(5, 1);
+      copy_a(6, 8);
+      mma(0);
+      load_fragment(6, 0);
+      copy_b(0, 1);
+      mma(1);
+      load_fragment(7, 1);
+      copy_b(1, 3);
+      mma(0);
+      load_fragment(8, 0);
+      copy_b(3, 4);
+      mma(1);
+      load_fragment(9, 1);
+      copy_b(4, 6);
+      mma(0);
+      load_fragment(10, 0);
+      copy_b(6, 8);
+      mma(1);
+      load_fragment(11, 1);
+      copy_b(8, 9);
+      mma(0);
+      load_fragment(12, 0);
+      copy_b(9, 11);
+      mma(1);
+      load_fragment(13, 1);
+      copy_b(11, 12);
+      mma(0);
+      load_fragment(14, 0);
+      copy_b(12, 14);
+      mma(1);
+      load_fragment(15, 1);
+      copy_b(14, 16);
+      cp_async_fence();
+      write = write_stage(next_stage(write));
+      next_tile();
+      mma(0);
+      cp_async_wait<1>();
+      __syncthreads();
+      read = read_stage(next_stage(read));
+      load_fragment(0, 0);
+      mma(1);
+
     }
-  };
-  if (beta == 0.f) store_d(false_type{});   // C is not read, so that NaN in it doesn't reach D
-  else store_d(true_type{});
+
+    // ---- Epilogue: D = alpha * accumulator + beta * C, 4 bytes at a time ----
+    auto store_d = [&](auto reads_c) {
+      CUTE_UNROLL
+      for (int i = 0; i < size(ValueM{}); ++i) {
+        int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
+        CUTE_UNROLL
+        for (int j = 0; j < size(ValueN{}); j += 1) {
+          int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
+          if (row < m && col < n) {
+            Tensor rD = make_tensor<float>(Shape<_1>{});
+            CUTE_UNROLL
+            for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
+            if constexpr (reads_c) {
+              Tensor rC = make_tensor<float>(Shape<_1>{});
+              recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));   // read_c
+              CUTE_UNROLL
+              for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
+            }
+            reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);   // write_d
+          }
+        }
+      }
+    };
+    // ---- Where blocks share a tile: the one that begins it adds up what the others leave in the order of k ----
+    auto of_share = [&](int index) { return partial + int64_t(index) * BlockM{} * BlockN{} + thread; };   // (value) 256 apart
+    auto leave_partial = [&]() {
+      CUTE_UNROLL
+      for (int v = 0; v < size(tCrC); ++v) of_share(share)[v * 256] = tCrC(v);   // write_partial
+      __threadfence();
+      __syncthreads();
+      if (thread == 0) write_flag(flags + share);
+    };
+    auto add_partials = [&]() {
+      CUTE_NO_UNROLL
+      for (int other = share + 1, done = k_tiles; done < depth; ++other) {
+        if (thread == 0) while (read_flag(flags + other) == 0);
+        __syncthreads();
+        CUTE_UNROLL
+        for (int v = 0; v < size(tCrC); ++v) tCrC(v) += __ldcg(of_share(other) + v * 256);   // read_partial
+        done += min(share_begin(other + 1) - share_begin(other), depth - done);
+      }
+    };
+    if (first > 0) {
+      leave_partial();
+    } else {
+      add_partials();
+      if (beta == 0.f) store_d(false_type{});   // C is not read, so that NaN in it doesn't reach D
+      else store_d(true_type{});
+    }
+    left -= k_tiles;
+    first = 0;
+    ++tile;
+  } while (left > 0);
 }
