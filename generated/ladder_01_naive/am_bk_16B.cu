@@ -1,7 +1,7 @@
 // ladder_01_naive, variant am_bk_16B: D = alpha * A * B + beta * C in f32.
 // Rung 1 of the SGEMM ladder, one thread an element, the fast thread index on rows
 //
-// Block: tile 32x32x8, 1024 threads, no shared memory.
+// Block: tile 32x4x8, 128 threads, no shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 4-byte boundaries
 //   B (n,k) contiguous in k, rows on 16-byte boundaries
@@ -29,31 +29,31 @@ CUTE_DEVICE void load_global_b(bool valid, float4 const& from, float& x, float& 
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _32;
-using BlockN = _32;
+using BlockN = _4;
 using BlockK = _8;
 constexpr int kGroup = 8;
-using ThreadM = Layout<Shape<_32,_32>,Stride<_1,_0>>;   // thread -> m: (32,32):(1,0)
-using ThreadN = Layout<Shape<_32,_32>,Stride<_0,_1>>;   // thread -> n: (32,32):(0,1)
+using ThreadM = Layout<Shape<_32,_4>,Stride<_1,_0>>;   // thread -> m: (32,4):(1,0)
+using ThreadN = Layout<Shape<_32,_4>,Stride<_0,_1>>;   // thread -> n: (32,4):(0,1)
 using ValueM = Layout<_1,_0>;   // value -> m: 1:0
 using ValueN = Layout<_1,_0>;   // value -> n: 1:0
 using Order = Layout<Shape<_1,_1>,Stride<_1,_1>>;   // step -> value of a thread's tile, (value_m, value_n): (1,1):(1,1)
 
 // ---- A and B: what each thread loads from global memory ----
-using CopyAThreadX = Layout<Shape<_32,_32>,Stride<_1,_0>>;   // thread -> m: (32,32):(1,0)
-using CopyAThreadK = Layout<_1024,_0>;   // thread -> k: 1024:0
+using CopyAThreadX = Layout<Shape<_32,_4>,Stride<_1,_0>>;   // thread -> m: (32,4):(1,0)
+using CopyAThreadK = Layout<_128,_0>;   // thread -> k: 128:0
 using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
 using CopyAElementK = Layout<_8,_1>;   // j -> k: 8:1
 
-using CopyBThreadX = Layout<Shape<_32,_32>,Stride<_0,_1>>;   // thread -> n: (32,32):(0,1)
-using CopyBThreadK = Layout<_1024,_0>;   // thread -> k: 1024:0
+using CopyBThreadX = Layout<Shape<_32,_4>,Stride<_0,_1>>;   // thread -> n: (32,4):(0,1)
+using CopyBThreadK = Layout<_128,_0>;   // thread -> k: 128:0
 using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
 using CopyBElementK = Layout<_8,_1>;   // j -> k: 8:1
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
-static_assert(size(ThreadM{}) == 1024 && size(ThreadN{}) == 1024);
-static_assert(1024 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
+static_assert(size(ThreadM{}) == 128 && size(ThreadN{}) == 128);
+static_assert(128 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 
-extern "C" __global__ __launch_bounds__(1024, 2)
+extern "C" __global__ __launch_bounds__(128, 12)
 void ladder_01_naive(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
