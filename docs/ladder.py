@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, cached_property
 from pathlib import Path
+from statistics import correlation
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -31,6 +32,7 @@ from layoutgen.run import choose
 
 PAGE = DOCS / "ladder.md"
 ORIGINALS = RESULTS / "originals-h200.json"  # {"method": .., "kernels": {spec: {"kernel": whose, "tflops": ..}}}
+ORDERS = RESULTS / "order-h200.json"
 DEVICE = DEVICES["h200"]
 NAMES = tuple(RUNGS)  # lowest first
 NOT_YET = "not measured yet"
@@ -343,6 +345,34 @@ def others(rung: Rung) -> float:
     return 1 - rung.clocks["compute"] / rung.clocks["issue slots"]
 
 
+@dataclass(frozen=True)
+class Searched:
+    """What the search over orders found for a spec. worst, best, own: TFLOP/s. rank: of its own order, from 1 up.
+    reused: of its own, operands kept from the FFMA before. correlation: of speed and `reused`."""
+
+    tried: int
+    worst: float
+    best: float
+    own: float
+    rank: int
+    reused: int
+    ffma: int
+    correlation: float
+
+
+def searched(rung: Rung, file: Path = ORDERS) -> Searched | None:
+    """What benchmarks/order.py found for a rung; None where it was not searched."""
+    every = json.loads(file.read_text())["specs"] if file.is_file() else []
+    for rows in (each["orders"] for each in every if each["spec"] == rung.name):
+        own, speeds = rows[0], [row["tflops"] for row in rows]
+        assert own["order"] == rung.order
+        return Searched(
+            len(rows), min(speeds), max(speeds), own["tflops"], 1 + sum(speed > own["tflops"] for speed in speeds),
+            own["reused"], own["ffma"], correlation(speeds, [row["reused"] for row in rows]),
+        )  # fmt: skip
+    return None
+
+
 def originals(file: Path = ORIGINALS) -> tuple[dict[str, Original], str]:
     """spec -> the kernel that it retells, and how those were measured."""
     if not file.is_file():
@@ -363,7 +393,7 @@ def page(measured: Path = MEASURED, peers: Path = ORIGINALS) -> str:
         keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
     environment.filters.update(figure=figure, percent=percent)
-    last = every[-1]
+    whole, last = every[-2:]
     text = environment.get_template("ladder.md.j2").render(
         rungs={each.name: each for each in every},
         every=every,
@@ -378,10 +408,11 @@ def page(measured: Path = MEASURED, peers: Path = ORIGINALS) -> str:
         overview=overview(every, rivals),
         clock_table=clock_table(every),
         beside=beside,
-        by_cp_async=by_cp_async(last),
-        patch=patch(last.plan.in_shared("a")),
+        by_cp_async=by_cp_async(whole),
+        patch=patch(whole.plan.in_shared("a")),
         rows=rows,
         others=others(last),
+        order=searched(whole),
         device=DEVICE,
         shape=SHAPE,
     )

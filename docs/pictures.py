@@ -16,10 +16,11 @@ from pathlib import Path
 from layoutgen import draw
 from layoutgen.algebra import Layout
 from layoutgen.bench import Result, read
-from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside
+from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside, stacked
 from layoutgen.draw.palette import TONES, tone
 from layoutgen.draw.timeline import Moment, stage_names, timeline
 from layoutgen.plan import Plan
+from layoutgen.plan.schedule import WHOLE, dealt, streams, work
 from layoutgen.plot import bars, render
 
 DOCS = Path(__file__).parent
@@ -149,6 +150,35 @@ def _joined(boxes: list[Box]) -> Iterable[Box]:
         yield replace(first, columns=1 + len(more))
 
 
+def shared_tiles(spec: str, extents: tuple[int, int], slots: int) -> str:
+    """How a device with room for `slots` blocks of a spec spends its turns on extents[0] x extents[1] tiles of eight
+    turns: each by one block, and by the spec's own schedule."""
+    plan = draw.find_plan(spec)
+    m, n, k = (count * size for count, size in zip((*extents, 8), plan.tile.block, strict=True))
+    found = streams(plan.schedule, plan.tile, m, n, k, slots)
+    order = [(each.m, each.n) for each in work(plan.schedule, plan.tile, m, n, k)]
+    panels = []
+    for id, title, each in (("whole", "A block for each tile", WHOLE), ("shared", "Tiles shared", found)):
+        free, boxes = [0] * slots, []
+        for block in dealt(plan.schedule, plan.tile, m, n, k, each):
+            row = free.index(min(free))
+            for part in block:
+                tile, turns = order.index((part.m, part.n)), -(-(part.k1 - part.k0) // plan.tile.block[2])
+                boxes.append(Box(row, free[row], 1, turns, tone(tile), str(tile)))
+                free[row] += turns
+        ends = tuple(Tick(at - 0.5, str(at)) for at in range(0, max(free) + 1, 4))
+        panels.append(Panel(id, title, slots, max(free), (17.0, 28.0), tuple(boxes), top=ends))
+    return draw.to_svg(
+        Drawing(
+            f"{extents[0] * extents[1]} tiles on a device with room for {slots} blocks",
+            "A row for each block that there is room for. Time runs right, in turns of the main loop, of which a tile "
+            "takes eight. Numbers are tiles in launch order. Where one appears twice, the block with its first turns "
+            "adds up what the other left.",
+            stacked(panels),
+        )
+    )
+
+
 def speeds() -> str:
     """The ladder as it was measured, rung by rung."""
     return measured(read(MEASURED))
@@ -177,6 +207,7 @@ RUNGS: dict[str, Callable[[], str]] = {
     "salykov_128x128x8": lambda: level("salykov_128x128x8", "lane"),
     "salykov_128x256x8": lambda: level("salykov_128x256x8", "lane"),
     "sgemm_128x256x16": lambda: level("sgemm_128x256x16", "copy_a", "copy_a0", "copy_a32"),
+    "sgemm_stream_128x256x16": lambda: shared_tiles("sgemm_stream_128x256x16", (2, 5), slots=4),
 }
 
 PICTURES: dict[Path, Callable[[], str]] = {
