@@ -1,5 +1,5 @@
 // sgemm_128x256x16, variant am_bn_16B: D = alpha * A * B + beta * C in f32.
-// A fast fp32 kernel for any layout of A and B, whose sums do not depend on M and N
+// A fast fp32 kernel whose sums do not depend on M and N
 //
 // Block: tile 128x256x16, 256 threads, 2 stages, 50176 bytes of shared memory.
 // Takes:

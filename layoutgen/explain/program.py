@@ -154,12 +154,7 @@ def _raster(plan: Plan) -> str:
     blocks = sorted({0, 1, group, group * SAMPLE_TILES} & set(range(len(ranges))))
     tiles = [f"{block} ({ranges[block].m // block_m},{ranges[block].n // block_n})" for block in blocks]
     words = raster_words(schedule)
-    shared = (
-        " Where these would leave some idle in the last wave, blocks share the first tiles, k-tile by k-tile, and the "
-        "one that begins a tile adds up its parts."
-        if schedule.kind == "stream_k"
-        else ""
-    )
+    shared = " To fill the last wave, blocks share tiles." if schedule.kind == "stream_k" else ""
     return f"{words[0].upper()}{words[1:]}: of {SAMPLE_TILES} x {SAMPLE_TILES} tiles, block {', '.join(tiles)}.{shared}"
 
 

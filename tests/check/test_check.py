@@ -34,7 +34,7 @@ LARGE = {"block": (128, 64, 8), "values": ("8", "4")}  # 8 x 8 values a thread: 
 
 # What is poor about each rung of the ladder is what the next ones mend; about all other specs nothing is to be said.
 POOR = {
-    "ladder_01_naive": ["l1-bound", "spills", "uncoalesced", "uncoalesced"],
+    "ladder_01_naive": ["l1-bound", "uncoalesced", "uncoalesced"],
     "ladder_02_coalesced": ["l1-bound", "spills"],
     "ladder_03_shared": ["no-overlap", "shared-bound"],
     "ladder_04_thread_tile_1d": ["no-overlap", "shared-bound", "spills"],
@@ -48,7 +48,7 @@ POOR = {
     "ladder_10_warptile": ["bank-conflicts", "no-overlap"],
 }  # fmt: skip
 # Two blocks of 1024 threads, or of 51 KB, are more than a multiprocessor of an RTX 4090 holds.
-TOO_MANY_BLOCKS = {"ladder_01_naive", "ladder_02_coalesced", "ladder_12_cp_async"}
+TOO_MANY_BLOCKS = {"ladder_02_coalesced", "ladder_12_cp_async"}
 # Where what is moved along n, or along m too, is single words already, a variant for narrower accesses is none.
 WITHOUT_NARROWER = {
     "ladder_01_naive": 2, "ladder_02_coalesced": 2, "ladder_03_shared": 1, "ladder_04_thread_tile_1d": 1,

@@ -10,6 +10,7 @@ import pytest
 
 from layoutgen import spec
 from layoutgen.draw import LEVELS, SHARED_LEVELS, level_drawing, to_svg
+from layoutgen.draw.levels import MOST_TILES
 from layoutgen.draw.palette import TONES
 from layoutgen.errors import DrawError, RequestError
 from layoutgen.facts import access_facts, c_owners, copy_owners, shared_banks, shared_words
@@ -315,9 +316,11 @@ def test_the_order_of_the_blocks(drawn: Plan, shape: tuple[int, int, int] | None
     panel = shown(drawn, "block", shape=shape)["block"]
     block_m, block_n, _ = drawn.tile.block
     m, n, k = shape or (8 * block_m, 8 * block_n, 8)
-    assert panel.label.shape == (-(-m // block_m), -(-n // block_n))
+    assert panel.label.shape == (min(MOST_TILES, -(-m // block_m)), min(MOST_TILES, -(-n // block_n)))
     for block, each in enumerate(work(drawn.schedule, drawn.tile, m, n, k)):
         row, column = each.m // block_m, each.n // block_n
+        if max(row, column) >= MOST_TILES:
+            continue
         assert panel.label[row, column] == f"{block} ({row},{column})"
         assert panel.look[row, column] == f"t{block // drawn.schedule.group % TONES}"
 

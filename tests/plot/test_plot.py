@@ -63,7 +63,7 @@ def test_size_curves_are_the_medians_in_order_of_size() -> None:
         rows = sorted((row for row in result.rows if (row.name, row.modes) == (name, "kn")), key=lambda row: row.shape)
         assert drawn(figure, name) == [(float(i), pytest.approx(row.tflops)) for i, row in enumerate(rows)]
         assert f"{name}  {rows[-1].tflops:.1f}" in texts(figure)
-    assert len(axes_of(figure).collections) == 4  # a band each
+    assert len(axes_of(figure).collections) == 1 + len(SPECS)  # a band each
     low, high = (rows[0].tflops_at(part) for part in (0.25, 0.75))
     band = axes_of(figure).collections[-1].get_paths()[0].vertices
     at_0 = sorted({round(float(y), 6) for x, y in band if x == 0.0})
@@ -96,16 +96,16 @@ def test_roofline_points_stand_at_their_intensity_under_their_ceiling() -> None:
         if row.kernel is None:
             continue
         ((x, y),) = drawn(figure, row.name)
-        assert x == pytest.approx(row.kernel.intensity, rel=0.05) and y == pytest.approx(row.tflops)
+        assert x == pytest.approx(row.kernel.intensity, rel=0.07) and y == pytest.approx(row.tflops)
         above = [line.get_ydata() for line in axes_of(figure).lines if list(line.get_xdata()) == [x]]
         assert [pytest.approx(row.kernel.ceiling_tflops)] in [list(each) for each in above]
         assert f"{row.name}  {row.tflops:.1f} of {row.kernel.ceiling_tflops:.1f}" in texts(figure)
     roof = next(line for line in axes_of(figure).lines if len(line.get_xdata()) == 3)
     assert list(roof.get_ydata())[1:] == [66.9, 66.9] and roof.get_xdata()[1] == pytest.approx(66.9 / 4.8)
     assert "h200: FP32 peak 66.9 TFLOP/s" in texts(figure) and "memory 4800 GB/s" in texts(figure)
-    alike = ("sgemm_128x256x16", "sgemm_mn_128x256x16")  # two kernels of one tile, so of one intensity
-    alone = [drawn(figure, name)[0][0] for name in alike]
-    assert alone[0] < 128 / 3 < alone[1]
+    alike = ("sgemm_128x256x16", "sgemm_mn_128x256x16", "sgemm_stream_128x256x16")  # of one tile, so of one intensity
+    apart = sorted(drawn(figure, name)[0][0] for name in alike)
+    assert apart[0] < apart[1] < apart[2] and apart[1] == pytest.approx(128 / 3)
 
 
 def test_bars_stand_in_the_given_order_in_the_outline_of_their_ceiling() -> None:
