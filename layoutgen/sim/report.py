@@ -76,7 +76,7 @@ def static_counts(kernel: Kernel) -> Counter[tuple[str, int]]:
     """How many memory instructions stand in the text, by (class, bytes per thread).
 
     Classes are 'ld.shared', 'st.shared', 'ld.global' (with or without .nc), 'st.global', 'ld.local', 'st.local',
-    'ld.generic', 'st.generic' and 'cp.async', whose bytes are those it writes.
+    'ld.generic', 'st.generic', 'ldmatrix', 'stmatrix' and 'cp.async', whose bytes are those it writes.
     """
     keys = (memory_class(ins) for ins in kernel.instructions)
     return Counter(key for key in keys if key is not None)
@@ -87,6 +87,8 @@ def memory_class(ins: Instruction) -> tuple[str, int] | None:
     parts = ins.opcode.split(".")
     if ins.opcode.startswith(("cp.async.ca.", "cp.async.cg.")):
         return "cp.async", int(ins.operands[2])
+    if parts[0] in ("ldmatrix", "stmatrix"):
+        return parts[0], 4 * next(int(p[1:]) for p in parts if p in ("x1", "x2", "x4"))
     if parts[0] not in ("ld", "st") or parts[-1] not in SIZES:
         return None
     space = next(

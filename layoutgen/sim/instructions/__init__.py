@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from layoutgen.sim.flow import Terminator
 from layoutgen.sim.frame import Op
-from layoutgen.sim.instructions import async_copy, control, convert, data, floating, integer, loadstore, warp
+from layoutgen.sim.instructions import async_copy, control, convert, data, floating, integer, loadstore, tensor, warp
 from layoutgen.sim.instructions.forms import Decoder, Form, FormBuilder, decoder
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import RegisterMap
 
-FAMILIES = (integer, floating, convert, data, loadstore, async_copy, warp, control)
+FAMILIES = (integer, floating, convert, data, loadstore, async_copy, warp, tensor, control)
 
 
 def _first(builders: list[FormBuilder]) -> FormBuilder:

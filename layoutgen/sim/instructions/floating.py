@@ -7,6 +7,8 @@ NaN is a NaN: which payload a GPU would give it is not modelled. Approximate ins
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
 import math
 import threading
 from collections.abc import Callable
@@ -78,6 +80,21 @@ def _round_sum(product: Array, addend: Array, total: Array) -> Array:
     return np.where((error != 0) & even, np.nextafter(total, toward), total).astype(np.float32)
 
 
+_LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
+_LIBM.fma.argtypes, _LIBM.fma.restype = [ctypes.c_double] * 3, ctypes.c_double
+_EACH = np.frompyfunc(_LIBM.fma, 3, 1)
+
+
+def fma_f64(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c with one rounding, as the C library computes it: numpy has no such function."""
+    result: Array = np.asarray(_EACH(a, b, c), np.float64)
+    return result
+
+
+def _fused_f64(a: Array, b: Array, c: Array, out: Array) -> None:
+    out[...] = fma_f64(a, b, c)
+
+
 def _flush(x: Array) -> Array:
     """.ftz: denormal numbers become zeros of their sign."""
     return np.where(np.abs(x) < _F32_TINY, np.copysign(np.float32(0), x), x)
@@ -120,6 +137,11 @@ def _rounded(
         return Form(run, kind, (kind,) * sources)
 
     return build
+
+
+def _fused(mods: tuple[str, ...]) -> Form | None:
+    by_type = {"f32": fma_f32, "f64": _fused_f64}
+    return _rounded(by_type[mods[-1]], 3, (mods[-1],), bare=False)(mods) if mods[-1] in by_type else None
 
 
 def _reciprocal(a: Array, out: Array) -> None:
@@ -188,8 +210,8 @@ BUILDERS = {
     "add": _rounded(np.add, 2, _BOTH),
     "sub": _rounded(np.subtract, 2, _BOTH),
     "mul": _rounded(np.multiply, 2, _BOTH),
-    "fma": _rounded(fma_f32, 3, ("f32",), bare=False),
-    "mad": _rounded(fma_f32, 3, ("f32",), bare=False),
+    "fma": _fused,
+    "mad": _fused,
     "div": _rounded(np.divide, 2, _BOTH, bare=False),
     "rcp": _rounded(_reciprocal, 1, _BOTH, bare=False),
     "sqrt": _rounded(np.sqrt, 1, _BOTH, bare=False),

@@ -1,0 +1,136 @@
+"""What the tensor cores of a Hopper GPU compute: sums of products that are aligned, cut off and then added exactly.
+
+No document of NVIDIA's says how. Found by experiment: Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA
+tensor cores" (PeerJ Computer Science 7, 2021); Khattak and Mikaitis, "Accurate models of NVIDIA tensor cores"
+(arXiv:2512.07004), whose measurements on an H200 this agrees with bit for bit; Xie, Wang, Yang and Yang, "MMA-Sim"
+(arXiv:2511.10909). An mma.sync of narrow floats forms all its products exactly, takes the largest exponent of the
+products and of c, cuts every summand toward zero at 25 bits below it, adds what is left without an error, and cuts the
+sum to f32 (or rounds it to f16, to nearest even). Of 8-bit floats it keeps 13 bits, of the summands and of the sum.
+Earlier GPUs keep a bit less, and sum over half of a long k first. f64 is a chain of fused multiply-adds, and integers
+are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutgen.sim.frame import Array
+from layoutgen.sim.instructions.floating import fma_f64
+
+_ZERO = -4096  # the exponent of a zero: below all others
+_F32_LOWEST = -126
+_F16_NAN, _F32_NAN = np.uint16(0x7FFF), np.uint32(0x7FFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A type of A and B. bits: of one element. decode: unsigned integers of that width -> float64 (of integers: int64),
+    exactly. lowest: the exponent of its smallest normal number, which its denormal ones share. kept: bits of a summand
+    below the largest exponent. fraction: bits of the sum, in f32."""
+
+    bits: int
+    decode: Callable[[Array], Array]
+    lowest: int = 0
+    kept: int = 25
+    fraction: int = 23
+
+
+def _bf16(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+
+
+def _tf32(bits: Array) -> Array:
+    """The low 13 bits of the register are not looked at."""
+    return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+
+
+def _e5m2(bits: Array) -> Array:
+    """The upper half of a float16."""
+    return (bits.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
+
+
+def _e4m3_values() -> Array:
+    """Sign, four bits of exponent (bias 7), three of fraction; no infinity, and all ones is a NaN."""
+    exponent, fraction = np.arange(128) >> 3, np.arange(128) & 7
+    size = np.where(exponent == 0, np.ldexp(fraction, -9), np.ldexp(8 + fraction, exponent - 10))
+    size[127] = np.nan
+    return np.concatenate([size, -size])
+
+
+_E4M3 = _e4m3_values()
+
+ELEMENTS: Mapping[str, Element] = {
+    "f16": Element(16, lambda bits: bits.view(np.float16).astype(np.float64), -14),
+    "bf16": Element(16, _bf16, _F32_LOWEST),
+    "tf32": Element(32, _tf32, _F32_LOWEST),
+    "e4m3": Element(8, lambda bits: _E4M3[bits], -6, 13, 13),
+    "e5m2": Element(8, _e5m2, -14, 13, 13),
+    "f64": Element(64, lambda bits: bits.view(np.float64)),
+    "s8": Element(8, lambda bits: bits.view(np.int8).astype(np.int64)),
+    "u8": Element(8, lambda bits: bits.astype(np.int64)),
+}
+
+
+def _exponents(x: Array, lowest: int) -> Array:
+    result: Array = np.maximum(np.frexp(x)[1] - 1, lowest)
+    return result
+
+
+def fused_sum(a: Array, b: Array, c: Array, of_a: Element, of_b: Element, c_lowest: int) -> Array:
+    """c + the sum over k of a(m,k) b(n,k), before it is brought to the type of d.
+
+    a, b, c: float64 of shapes (.., M, K), (.., N, K) and (.., M, N). c_lowest: the lowest exponent of c's type.
+    The result is exact, but for the bits of summands that are cut off; it is not finite where an exact sum is not.
+    """
+    products = a[..., :, None, :] * b[..., None, :, :]
+    exact = products.sum(-1) + c
+    exponents = _exponents(a, of_a.lowest)[..., :, None, :] + _exponents(b, of_b.lowest)[..., None, :, :]
+    exponents[products == 0] = _ZERO
+    top = np.maximum(exponents.max(-1), np.where(c == 0, _ZERO, _exponents(c, c_lowest)))
+    shift = of_a.kept - np.where(top == _ZERO, 0, top)
+    kept = np.trunc(np.ldexp(products, shift[..., None])).sum(-1) + np.trunc(np.ldexp(c, shift))
+    total = np.ldexp(kept, -shift) + 0.0  # the sum of negative zeros is a positive one
+    result: Array = np.where(np.isfinite(exact), total, exact)
+    return result
+
+
+def to_f32(x: Array, fraction: int = 23) -> Array:
+    """float64 -> bits of float32, cut toward zero after so many of its fraction; what reaches 2^128 is infinite."""
+    unit = fraction - _exponents(x, _F32_LOWEST)
+    cut = np.where(np.isfinite(x), np.ldexp(np.trunc(np.ldexp(x, unit)), -unit), x)
+    bits: Array = np.where(np.isnan(x), _F32_NAN, cut.astype(np.float32).view(np.uint32))
+    return bits
+
+
+def to_f16(x: Array) -> Array:
+    """float64 -> bits of float16, to nearest even."""
+    bits: Array = np.where(np.isnan(x), _F16_NAN, x.astype(np.float16).view(np.uint16))
+    return bits
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def multiply_add(a: Array, b: Array, c: Array, types: tuple[str, str, str], saturate: bool = False) -> Array:
+    """a b + c, as one mma.sync computes it.
+
+    a (.., M, K) and b (.., N, K) are bits of the first two of `types`, c (.., M, N) and the result bits of the third:
+    f16, f32, s32 or f64. saturate: of integers, whose sums else keep their low 32 bits.
+    """
+    of_a, of_b, of_c = types
+    first, second = ELEMENTS[of_a], ELEMENTS[of_b]
+    x, y = first.decode(a), second.decode(b)
+    if of_c == "s32":
+        exact = x @ np.swapaxes(y, -1, -2) + c.view(np.int32)
+        limits = np.iinfo(np.int32)
+        return (np.clip(exact, limits.min, limits.max) if saturate else exact).astype(np.int32).view(np.uint32)
+    if of_c == "f64":
+        total = c.view(np.float64)
+        for k in range(x.shape[-1]):
+            total = fma_f64(x[..., :, None, k], y[..., None, :, k], total)
+        return total.view(np.uint64)
+    if of_c == "f16":
+        return to_f16(fused_sum(x, y, c.view(np.float16).astype(np.float64), first, second, -14))
+    total = fused_sum(x, y, c.view(np.float32).astype(np.float64), first, second, _F32_LOWEST)
+    return to_f32(total, first.fraction)

@@ -1,0 +1,349 @@
+"""mma.sync, ldmatrix and stmatrix: whose register holds what, what is summed how, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from layoutgen.errors import SimError
+from layoutgen.hw.mma_atoms import MMA_ATOMS
+from layoutgen.sim import GlobalMemory, Options, launch
+from layoutgen.sim.instructions.tensor import _FORMS, places
+from layoutgen.sim.report import static_counts
+from layoutgen.sim.tensor_core import ELEMENTS, multiply_add
+from tests.sim.kernels import DATA, compute, kernel, run
+
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value")  # of signalling NaNs, which decoding makes quiet
+
+FORMS = [
+    (shape, a, b, c)
+    for (inputs, sums), shapes in _FORMS.items()
+    for shape, a, b, c in product(shapes, inputs, inputs, sums)
+]
+SUM_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
+WIDTH = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+def encode(values: NDArray[np.int64], kind: str) -> NDArray:
+    """Small integers -> bits of a type that has them all."""
+    if kind in ("s8", "u8"):
+        return values.astype(np.int8).view(np.uint8)
+    if kind in ("s32", "f32", "f64", "f16"):
+        dtype = {"s32": np.int32, "f32": np.float32, "f64": np.float64, "f16": np.float16}[kind]
+        return values.astype(dtype).view(WIDTH[np.dtype(dtype).itemsize * 8])
+    element = ELEMENTS[kind]
+    every = np.arange(1 << element.bits, dtype=WIDTH[element.bits]) if element.bits < 32 else None
+    if every is None:
+        return values.astype(np.float32).view(np.uint32)
+    bits = {float(value): int(each) for each, value in zip(every[::-1], element.decode(every)[::-1], strict=True)}
+    return np.vectorize(lambda value: bits[float(value)])(values).astype(WIDTH[element.bits])
+
+
+def deal(matrix: NDArray, per_register: int) -> NDArray[np.uint32]:
+    """A fragment's matrix (rows, k) -> (lane, register), by the equations of the PTX ISA (9.7.15.5), told for each lane
+    and element apart."""
+    rows, columns = matrix.shape
+    held = np.empty((32, rows * columns // 32), matrix.dtype)
+    for lane in range(32):
+        group, in_group = lane >> 2, lane % 4
+        for i in range(held.shape[1]):
+            pair, within = divmod(i, per_register)
+            row = group + 8 * (pair & 1) if rows == 16 else group
+            step = pair >> 1 if rows == 16 else pair
+            held[lane, i] = matrix[row, in_group * per_register + within + 4 * per_register * step]
+    return held
+
+
+def words(held: NDArray) -> NDArray:
+    return np.ascontiguousarray(held).view(np.uint64 if held.dtype == np.uint64 else np.uint32)
+
+
+def mma(
+    shape: tuple[int, int, int], types: tuple[str, str, str], a: NDArray, b: NDArray, c: NDArray, suffix: str = ""
+) -> NDArray:
+    """Bits of a (M, K), b (N, K), c (M, N) -> bits of d, through a kernel of one warp."""
+    (m, n, k), (of_a, of_b, of_c) = shape, types
+    per = max(32 // ELEMENTS[of_a].bits, 1)
+    fragments = [words(deal(a, per)), words(deal(b, per)), words(deal(c, 2))]
+    wide = of_c == "f64"
+    memory, lines, vectors = GlobalMemory(), [], []
+    lanes = [np.ascontiguousarray(each) for each in fragments]
+    addresses = [memory.add(each, name="in") for each in lanes]
+    out = np.zeros_like(lanes[2])
+    addresses.append(memory.add(out, writable=True, name="out"))
+    size, kind, register, first = (8, "b64", "%d", 8) if wide else (4, "b32", "%r", 4)
+    for index, each in enumerate(lanes):
+        count = each.shape[1]
+        lines += [
+            f"ld.param.u64 %d{index}, [p{index}];", f"mul.wide.u32 %d5, %r0, {size * count};",
+            f"add.s64 %d{index}, %d{index}, %d5;",
+        ]  # fmt: skip
+        names = [f"{register}{first + i}" for i in range(count)]
+        first += count
+        lines += [f"ld.global.{kind} {name}, [%d{index} + {size * i}];" for i, name in enumerate(names)]
+        vectors.append("{" + ", ".join(names) + "}")
+    lines += [f"ld.param.u64 %d3, [p3];\nmul.wide.u32 %d5, %r0, {size * out.shape[1]};\nadd.s64 %d3, %d3, %d5;"]
+    typed = f"{of_c}.{of_a}.{of_b}.{of_c}"
+    lines.append(f"mma.sync.aligned.m{m}n{n}k{k}.row.col{suffix}.{typed} {vectors[2]}, {', '.join(vectors)};")
+    lines += [
+        f"st.global.{kind} [%d3 + {size * i}], {name};" for i, name in enumerate(vectors[2].strip("{}").split(", "))
+    ]
+    body = kernel("\n".join(lines), ", ".join(f".param .u64 p{i}" for i in range(4)))
+    launch(body, memory, (1, 1, 1), (32, 1, 1), addresses, 0, None)
+    held = out.view(WIDTH[SUM_BITS[of_c]]).reshape(32, -1)
+    d = np.empty((m, n), held.dtype)
+    for lane in range(32):
+        for i in range(held.shape[1]):
+            d[(lane >> 2) + 8 * (i >> 1), lane % 4 * 2 + (i & 1)] = held[lane, i]
+    return d
+
+
+@pytest.mark.parametrize(("shape", "a", "b", "c"), FORMS, ids=str)
+def test_small_integers_multiply_exactly(shape: tuple[int, int, int], a: str, b: str, c: str) -> None:
+    """Every element of A and B is another, as far as the type goes, so that none is taken for its neighbour."""
+    m, n, k = shape
+    random = np.random.default_rng(m * n * k)
+    low = 0 if "u8" in (a, b) else -4
+    x, y, z = (random.integers(low, 5, extents) for extents in ((m, k), (n, k), (m, n)))
+    got = mma(shape, (a, b, c), encode(x, a), encode(y, b), encode(z, c))
+    assert got.tolist() == encode(x @ y.T + z, c).tolist()
+
+
+def test_the_fragments_are_those_of_the_atoms() -> None:
+    """The simulator knows no layouts: the two say the same, each in its own way."""
+    seen = set()
+    for atom in MMA_ATOMS.values():
+        kind = atom.a.lower()
+        shape = tuple(atom.layouts.shape_mnk)
+        inputs = [form for form in FORMS if form[0] == shape and form[1] == kind and form[3] == atom.c.lower()]
+        if not inputs or atom.arch == 70:
+            continue
+        m, n, k = shape
+        per = max(32 // ELEMENTS[kind].bits, 1)
+        for layout, rows, columns, each in (
+            (atom.layouts.a, m, k, per), (atom.layouts.b, n, k, per), (atom.layouts.c, m, n, 2),
+        ):  # fmt: skip
+            place = places(rows, columns, each)
+            told = [[layout(lane + 32 * value) for value in range(place.shape[1])] for lane in range(32)]
+            assert told == (place // columns + place % columns * rows).tolist()
+        seen.add((shape, kind))
+    assert seen == {(shape, a) for shape, a, _, _ in FORMS if not (a in ("e4m3", "e5m2") and shape[2] == 16)}
+
+
+ROWS = json.loads((DATA / "tensor_core_h200.json").read_text())["rows"]
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_bits_are_those_of_an_h200(kind: str) -> None:
+    element = ELEMENTS[kind]
+    for a, b, c, d in ROWS[kind]:
+        x, y = (np.frombuffer(bytes.fromhex(each), f">u{element.bits // 8}") for each in (a, b))
+        x, y = (each.astype(WIDTH[element.bits])[None] for each in (x, y))
+        got = multiply_add(x, y, np.array([[int(c, 16)]], np.uint32), (kind, kind, "f32"))
+        assert f"{got[0, 0]:08x}" == d
+
+
+def cut(value: Fraction, unit: Fraction) -> Fraction:
+    """Toward zero to a multiple of `unit`."""
+    steps = abs(value) // unit
+    return steps * unit if value >= 0 else -steps * unit
+
+
+def exponent(value: Fraction, lowest: int) -> int:
+    size = abs(value)
+    found = size.numerator.bit_length() - size.denominator.bit_length()
+    return max(found - (size < Fraction(2) ** found), lowest)
+
+
+def slowly(x: list[float], y: list[float], z: float, kept: int, fraction: int, lowest: int) -> Fraction:
+    """The sum with every step in exact arithmetic."""
+    pairs = [(Fraction(a), Fraction(b)) for a, b in zip(x, y, strict=True) if a and b]
+    tops = [exponent(a, lowest) + exponent(b, lowest) for a, b in pairs]
+    tops += [exponent(Fraction(z), -126)] if z else []
+    if not tops:
+        return Fraction(0)
+    unit = Fraction(2) ** (max(tops) - kept)
+    total = sum((cut(a * b, unit) for a, b in pairs), cut(Fraction(z), unit))
+    return cut(total, Fraction(2) ** (exponent(total, -126) - fraction)) if total else total
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "e4m3", "e5m2"])
+@given(st.data())
+@settings(max_examples=60)
+def test_sums_are_those_of_exact_arithmetic_cut_off(kind: str, data: st.DataObject) -> None:
+    element = ELEMENTS[kind]
+    bits = st.integers(0, (1 << element.bits) - 1)
+    k = data.draw(st.sampled_from((4, 8, 16)))
+    raw = [data.draw(st.lists(bits, min_size=k, max_size=k)) for _ in range(2)]
+    x, y = (np.array([each], WIDTH[element.bits]) for each in raw)
+    c = np.array([[data.draw(st.floats(width=32, allow_nan=False, allow_infinity=False))]], np.float32)
+    a, b = element.decode(x)[0], element.decode(y)[0]
+    got = multiply_add(x, y, c.view(np.uint32), (kind, kind, "f32")).view(np.float32)[0, 0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        plain = float((a * b).sum() + c[0, 0])
+    if not np.isfinite(plain):
+        assert str(got) == str(np.float32(plain))
+        return
+    exact = slowly(a.tolist(), b.tolist(), float(c[0, 0]), element.kept, element.fraction, element.lowest)
+    limit = Fraction(2) ** 128
+    assert got == (float(exact) if abs(exact) < limit else float("inf") if exact > 0 else -float("inf"))
+
+
+def one(a: list[float], b: list[float], c: float, out: str = "f32") -> float:
+    x, y = (np.array([each + [0.0] * (16 - len(each))], np.float16).view(np.uint16) for each in (a, b))
+    dtype = np.float32 if out == "f32" else np.float16
+    z = np.array([[c]], dtype).view(np.uint32 if out == "f32" else np.uint16)
+    return float(multiply_add(x, y, z, ("f16", "f16", out)).view(dtype)[0, 0])
+
+
+def test_what_is_not_finite_stays_so() -> None:
+    inf, nan = float("inf"), float("nan")
+    assert one([inf], [1.0], 0.0) == inf and one([-inf, 1], [2.0, 1], 5.0) == -inf
+    for a, b, c in (([inf], [0.0], 0.0), ([inf, inf], [1.0, -1.0], 0.0), ([nan], [0.0], 0.0), ([inf], [-1.0], inf)):
+        assert np.isnan(one(a, b, c))
+    assert np.isnan(one([0.0], [0.0], nan)) and one([0.0], [0.0], -inf) == -inf
+    x = np.full((1, 4), np.float32(3e38)).view(np.uint32)
+    assert multiply_add(x, x, np.zeros((1, 1), np.uint32), ("tf32", "tf32", "f32")).view(np.float32)[0, 0] == inf
+
+
+def test_small_summands_are_cut_off_and_not_rounded() -> None:
+    tiny = 2.0**-13
+    assert one([1.0, tiny], [1.0, tiny], 0.0) == 1.0  # 2^-26: below 25 bits
+    assert one([1.0, tiny], [1.0, 2 * tiny], 0.0) == 1.0  # kept, and then below f32's 23
+    assert one([1.0, *[tiny] * 8], [1.0, *[2 * tiny] * 8], 0.0) == 1 + 2.0**-22  # eight of them add up
+    assert one([1.0, -tiny], [1.0, 2 * tiny], 0.0) == 1 - 2.0**-24  # now 24 bits are 2^-24 apart
+    assert one([1.0], [1.0], 3 * 2.0**-11, "f16") == 1 + 2.0**-9  # to nearest even: a tie
+    assert one([2.0**-14], [2.0**-10], 2.0**-24, "f16") == 2.0**-23  # denormal
+    assert str(one([-1.0], [0.0], -0.0)) == "0.0"
+
+
+def test_integers_wrap_or_saturate() -> None:
+    a, b = (np.full((rows, 32), 127, np.uint8) for rows in (16, 8))
+    c = np.full((16, 8), 2**31 - 1, np.int32).view(np.uint32)
+    shape, types = (16, 8, 32), ("s8", "s8", "s32")
+    wrapped = mma(shape, types, a, b, c).view(np.int32)
+    assert (wrapped == 2**31 - 1 + 32 * 127 * 127 - 2**32).all()
+    assert (mma(shape, types, a, b, c, ".satfinite").view(np.int32) == 2**31 - 1).all()
+    signed = mma(shape, ("u8", "s8", "s32"), np.full((16, 32), 255, np.uint8), b | 128, np.zeros_like(c))
+    assert (signed.view(np.int32) == -32 * 255).all()
+
+
+@given(st.lists(st.tuples(*[st.floats(width=64, allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=20))
+@settings(max_examples=60)
+def test_f64_multiplies_and_adds_with_one_rounding(rows: list[tuple[float, float, float]]) -> None:
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    got = compute("fma.rn.f64", "b64", [("f64", column) for column in columns]).view(np.float64)
+    for (a, b, c), each in zip(rows, got.tolist(), strict=True):
+        exact = Fraction(a) * Fraction(b) + Fraction(c)
+        try:
+            assert each == float(exact)
+        except OverflowError:
+            assert each == (float("inf") if exact > 0 else -float("inf"))
+
+
+MMA = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r4,%r5}, {%r6}, {%f0,%f1,%f2,%f3};"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MMA.replace("m16n8k8", "m16n8k4"), MMA.replace("row.col", "col.row"), MMA.replace(".f32 {", ".f16 {"),
+        MMA.replace("{%r6}", "{%r6,%r7}"), MMA.replace("row.col", "row.col.satfinite"), MMA.replace("f16", "bf16", 1),
+        "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r4,%r5,%r6}, [%r1];",
+        "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r4}, [%r1];",
+        "ldmatrix.sync.aligned.m8n16.x1.trans.shared.b8 {%r4}, [%r1];",
+        "stmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r1];",
+    ],
+)  # fmt: skip
+def test_forms_that_are_not_known_are_refused(text: str) -> None:
+    with pytest.raises(SimError) as refused:
+        run(kernel(f"mov.u32 %r1, 0;\n{text}"), dynamic=1024)
+    assert "mma" in str(refused.value) or "matrix" in str(refused.value)
+
+
+@pytest.mark.parametrize("text", [MMA, "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r1];"])
+def test_all_lanes_of_a_warp_take_part(text: str) -> None:
+    with pytest.raises(SimError, match="all 32 lanes"):
+        run(kernel(f"mov.u32 %r1, 0;\nsetp.lt.u32 %p1, %r0, 40;\n@%p1 {text}"), threads=64, dynamic=1024)
+    run(kernel(f"mov.u32 %r1, 0;\nsetp.lt.u32 %p1, %r0, 32;\n@%p1 {text}"), threads=64, dynamic=1024)
+
+
+# ---- ldmatrix and stmatrix ----
+
+FILL = """
+mov.u32 %r1, smem; shl.b32 %r2, %r0, 4; add.u32 %r3, %r1, %r2;
+mul.lo.u32 %r10, %r0, 0x00080008; add.u32 %r10, %r10, 0x00010000;
+add.u32 %r11, %r10, 0x00020002; add.u32 %r12, %r10, 0x00040004; add.u32 %r13, %r10, 0x00060006;
+st.shared.v4.b32 [%r3], {%r10,%r11,%r12,%r13}; bar.sync 0;
+"""  # the 16-bit element i of shared memory is i
+SHARED = ".extern .shared .align 16 .b8 smem[];\n"
+
+
+@pytest.mark.parametrize(("count", "transposed"), list(product((1, 2, 4), (False, True))))
+def test_ldmatrix_gives_each_lane_two_neighbours(count: int, transposed: bool) -> None:
+    names = ", ".join(f"%r{20 + i}" for i in range(count))
+    suffix = ".trans" if transposed else ""
+    for register in range(count):
+        # Row r of matrix j is at 128 j + 16 (7 - r): the matrices are read upside down.
+        body = FILL + (
+            "and.b32 %r4, %r0, 7; sub.u32 %r4, 7, %r4; shr.u32 %r5, %r0, 3; mad.lo.u32 %r4, %r5, 8, %r4; "
+            "shl.b32 %r4, %r4, 4; add.u32 %r4, %r1, %r4;\n"
+            f"ldmatrix.sync.aligned.m8n8.x{count}{suffix}.shared.b16 {{{names}}}, [%r4];\n"
+            f"st.global.u32 [%d0], %r{20 + register};"
+        )
+        code = kernel(body, declarations=SHARED)
+        got, report = run(code, dynamic=512)
+        matrix = 64 * register + np.arange(64).reshape(8, 8)[::-1]
+        rows = matrix.T if transposed else matrix
+        lane = np.arange(32)
+        low, high = (rows[lane // 4, lane % 4 * 2 + i] for i in (0, 1))
+        assert got.tolist() == (low | high << 16).tolist()
+        assert static_counts(code)["ldmatrix", 4 * count] == 1
+        traffic = report.by_class()["ldmatrix", 4 * count]
+        assert (traffic.requests, traffic.wavefronts, traffic.bytes) == (1, count, 128 * count)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_stmatrix_puts_back_what_ldmatrix_took(transposed: bool) -> None:
+    suffix = ".trans" if transposed else ""
+    body = FILL + (
+        f"ldmatrix.sync.aligned.m8n8.x4{suffix}.shared.b16 {{%r20,%r21,%r22,%r23}}, [%r3];\n"
+        f"stmatrix.sync.aligned.m8n8.x4{suffix}.shared.b16 [%r3 + 512], {{%r20,%r21,%r22,%r23}};\nbar.sync 0;\n"
+        "shl.b32 %r4, %r0, 2; add.u32 %r4, %r1, %r4; ld.shared.u32 %r5, [%r4 + 768]; st.global.u32 [%d0], %r5;"
+    )
+    got, _ = run(kernel(body, declarations=SHARED), dynamic=1024, options=Options(races=True))
+    element = 128 + 2 * np.arange(32)
+    assert got.tolist() == (element | element + 1 << 16).tolist()
+
+
+def test_rows_that_share_banks_take_a_wavefront_each() -> None:
+    body = "shl.b32 %r1, %r0, 7;\nldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r4,%r5,%r6,%r7}, [%r1];"
+    _, report = run(kernel(body, declarations=SHARED), dynamic=4096)
+    assert report.by_class()["ldmatrix", 16].wavefronts == 32
+
+
+@pytest.mark.parametrize(("offset", "said"), [(8, "aligned to 16"), (512, "stays inside")])
+def test_rows_are_whole_pieces_of_shared_memory(offset: int, said: str) -> None:
+    body = f"shl.b32 %r1, %r0, 4;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r4}}, [%r1 + {offset}];"
+    with pytest.raises(SimError, match=said):
+        run(kernel(body, declarations=SHARED), dynamic=512)
+
+
+def test_lanes_that_point_at_no_row_may_point_anywhere() -> None:
+    body = "mul.lo.u32 %r1, %r0, 16;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r1];"
+    run(kernel(body, declarations=SHARED), dynamic=128)
+
+
+def test_a_missing_barrier_before_ldmatrix_is_a_race() -> None:
+    body = FILL.replace("bar.sync 0;", "") + (
+        "xor.b32 %r4, %r3, 512;\nldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r20,%r21,%r22,%r23}, [%r4];"
+    )
+    with pytest.raises(SimError, match="a barrier stands between"):
+        run(kernel(body, declarations=SHARED), threads=64, dynamic=1024, options=Options(races=True))
