@@ -9,18 +9,17 @@ page says so in its place.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, cached_property
 from pathlib import Path
-from statistics import correlation
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from docs.pictures import DOCS, MEASURED, MODES, RESULTS, RUNGS, SHAPE
+from docs.ladder_sources import ORIGINALS, Original, originals, searched
+from docs.pictures import DOCS, MEASURED, MODES, RUNGS, SHAPE
 from layoutgen import paths, spec
 from layoutgen.bench import Result, Row, read
 from layoutgen.facts import AccessFacts, Facts, facts
@@ -31,19 +30,9 @@ from layoutgen.problem import dense
 from layoutgen.run import choose
 
 PAGE = DOCS / "ladder.md"
-ORIGINALS = RESULTS / "originals-h200.json"  # {"method": .., "kernels": {spec: {"kernel": whose, "tflops": ..}}}
-ORDERS = RESULTS / "order-h200.json"
 DEVICE = DEVICES["h200"]
 NAMES = tuple(RUNGS)  # lowest first
 NOT_YET = "not measured yet"
-
-
-@dataclass(frozen=True)
-class Original:
-    """The kernel that a rung retells, as measured on the same card. kernel: whose and which."""
-
-    kernel: str
-    tflops: float
 
 
 @dataclass(frozen=True)
@@ -345,42 +334,6 @@ def others(rung: Rung) -> float:
     return 1 - rung.clocks["compute"] / rung.clocks["issue slots"]
 
 
-@dataclass(frozen=True)
-class Searched:
-    """What the search over orders found for a spec. worst, best, own: TFLOP/s. rank: of its own order, from 1 up.
-    reused: of its own, operands kept from the FFMA before. correlation: of speed and `reused`."""
-
-    tried: int
-    worst: float
-    best: float
-    own: float
-    rank: int
-    reused: int
-    ffma: int
-    correlation: float
-
-
-def searched(rung: Rung, file: Path = ORDERS) -> Searched | None:
-    """What benchmarks/order.py found for a rung; None where it was not searched."""
-    every = json.loads(file.read_text())["specs"] if file.is_file() else []
-    for rows in (each["orders"] for each in every if each["spec"] == rung.name):
-        own, speeds = rows[0], [row["tflops"] for row in rows]
-        assert own["order"] == rung.order
-        return Searched(
-            len(rows), min(speeds), max(speeds), own["tflops"], 1 + sum(speed > own["tflops"] for speed in speeds),
-            own["reused"], own["ffma"], correlation(speeds, [row["reused"] for row in rows]),
-        )  # fmt: skip
-    return None
-
-
-def originals(file: Path = ORIGINALS) -> tuple[dict[str, Original], str]:
-    """spec -> the kernel that it retells, and how those were measured."""
-    if not file.is_file():
-        return {}, ""
-    data = json.loads(file.read_text())
-    return {name: Original(each["kernel"], each["tflops"]) for name, each in data["kernels"].items()}, data["method"]
-
-
 def page(measured: Path = MEASURED, peers: Path = ORIGINALS) -> str:
     """The chapter."""
     result = read(measured) if measured.is_file() else None
@@ -412,7 +365,7 @@ def page(measured: Path = MEASURED, peers: Path = ORIGINALS) -> str:
         patch=patch(whole.plan.in_shared("a")),
         rows=rows,
         others=others(last),
-        order=searched(whole),
+        order=searched(whole.name, whole.order),
         device=DEVICE,
         shape=SHAPE,
     )

@@ -65,7 +65,7 @@ def shapes(plan: Plan, *, on_gpu: bool) -> tuple[Shape, ...]:
     def up(mode: str, extent: int) -> int:
         return -(-extent // unit[mode]) * unit[mode]
 
-    ragged = (up("m", block_m + 2), up("n", block_n // 2 + 6), up("k", 2 * block_k + 1))
+    ragged = (up("m", block_m + 2), up("n", block_n // 2 + 5), up("k", 2 * block_k + 1))
     whole = (block_m, block_n, 4 * block_k)
     return (ragged, whole, *(((1024,) * 3, (4096,) * 3) if on_gpu else ()))
 

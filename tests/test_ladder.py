@@ -13,6 +13,7 @@ import pytest
 
 from docs import ladder
 from docs.ladder import Rung
+from docs.pictures import RESULTS
 from layoutgen.bench import Conditions, Kernel, Reading, Result, Row, compare, read
 from layoutgen.bench.result import write
 from layoutgen.facts import Loop
@@ -243,7 +244,7 @@ def test_without_a_measurement_the_page_says_so(tmp_path: Path) -> None:
 
 
 def test_the_fastest_order_is_slower_where_an_operand_lies_the_other_way() -> None:
-    rows = json.loads((ladder.RESULTS / "order-layouts-h200.json").read_text())["rows"]
+    rows = json.loads((RESULTS / "order-layouts-h200.json").read_text())["rows"]
     own = found()["sgemm_128x256x16"].order
     speeds = {
         (row["order"] == own, row["modes"], row["size"]): row["tflops"]
@@ -257,7 +258,7 @@ def test_the_fastest_order_is_slower_where_an_operand_lies_the_other_way() -> No
 
 
 def test_whole_tiles_win_where_nothing_is_shared() -> None:
-    result = read(ladder.RESULTS / "sgemm-h200.json")
+    result = read(RESULTS / "sgemm-h200.json")
     for modes in ("kn", "kk", "mk"):
         speeds = {row.name: row.tflops for row in result.at((2048, 2048, 2048), modes)}
         whole, shared = speeds["sgemm_128x256x16"], speeds["sgemm_stream_128x256x16"]

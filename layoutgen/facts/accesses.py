@@ -126,8 +126,12 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
         elif isinstance(step, CopyTile | StoreTile):
             write = plan.in_shared(step.operand).copy.write
             counts[write.opcode, write.bytes] += step.last - step.first
-    stores = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size // plan.epilogue.vector
+    values = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
+    stores = values // plan.epilogue.vector
     paths = 2 if plan.epilogue.read_c_if_beta else 1  # with and without C
     counts["st.global", plan.epilogue.bytes] += paths * stores
     counts["ld.global", plan.epilogue.bytes] += stores
+    if plan.schedule.kind == "stream_k":  # partial sums, word by word, and the flag that says they are there
+        counts["st.global", ITEMSIZE[plan.dtype]] += values + 1
+        counts["ld.global", ITEMSIZE[plan.dtype]] += values + 1
     return counts

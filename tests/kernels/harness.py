@@ -161,7 +161,7 @@ def cases(plan: Plan) -> Iterator[Case]:
     unit = 4 if max(plan.requirements.a.align, plan.requirements.b.align, plan.requirements.c.align) > 4 else 1
     many_k, ragged_k = (plan.stages + 2) * block_k + unit, 2 * block_k + (4 if unit == 4 else 3)
     many_k, ragged_k = (-(-k // unit) * unit for k in (many_k, ragged_k))
-    yield Case(block_m + 4 * unit, block_n - 4, many_k, alpha=1.5, beta=-0.5)
+    yield Case(block_m + 4 * unit, max(block_n - 4, block_n // 2), many_k, alpha=1.5, beta=-0.5)
     yield Case(block_m - 8, 12 * unit, ragged_k, placed="poisoned")
     yield Case(4 * unit, block_n + unit * 8, unit, beta=2.0)
     yield Case(unit, unit, 0, beta=1.0)

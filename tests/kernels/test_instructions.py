@@ -44,6 +44,10 @@ def test_every_access_of_the_machine_code_is_one_of_the_plans(each: Plan) -> Non
     for sites in block_sites(each, problem, block):
         paths = 2 if sites.name == "write_d" else 1
         planned[sites.name, OPCODES[sites.opcode], sites.bytes] += paths * sites.active.shape[0]
+    if each.schedule.kind == "stream_k":
+        values = each.tile.value_mode[0].size * each.tile.value_mode[1].size
+        planned |= {("write_partial", "stg", 4): values, ("read_partial", "ldg", 4): values}
+        planned |= {("write_flag", "stg", 4): 1, ("read_flag", "ldg", 4): 1}
     source = emit(each)
     cubin = build.build(source.text, source.launch.kernel, ARCH).cubin
     assembled = Counter(
