@@ -12,66 +12,14 @@ are exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
 import numpy as np
 
+from layoutgen.sim.elements import ELEMENTS, F32_LOWEST, Element
 from layoutgen.sim.frame import Array
 from layoutgen.sim.instructions.floating import fma_f64
 
 _ZERO = -4096  # the exponent of a zero: below all others
-_F32_LOWEST = -126
 _F16_NAN, _F32_NAN = np.uint16(0x7FFF), np.uint32(0x7FFFFFFF)
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A type of A and B. bits: of one element. decode: unsigned integers of that width -> float64 (of integers: int64),
-    exactly. lowest: the exponent of its smallest normal number, which its denormal ones share. kept: bits of a summand
-    below the largest exponent. fraction: bits of the sum, in f32."""
-
-    bits: int
-    decode: Callable[[Array], Array]
-    lowest: int = 0
-    kept: int = 25
-    fraction: int = 23
-
-
-def _bf16(bits: Array) -> Array:
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-
-
-def _tf32(bits: Array) -> Array:
-    """The low 13 bits of the register are not looked at."""
-    return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
-
-
-def _e5m2(bits: Array) -> Array:
-    """The upper half of a float16."""
-    return (bits.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
-
-
-def _e4m3_values() -> Array:
-    """Sign, four bits of exponent (bias 7), three of fraction; no infinity, and all ones is a NaN."""
-    exponent, fraction = np.arange(128) >> 3, np.arange(128) & 7
-    size = np.where(exponent == 0, np.ldexp(fraction, -9), np.ldexp(8 + fraction, exponent - 10))
-    size[127] = np.nan
-    return np.concatenate([size, -size])
-
-
-_E4M3 = _e4m3_values()
-
-ELEMENTS: Mapping[str, Element] = {
-    "f16": Element(16, lambda bits: bits.view(np.float16).astype(np.float64), -14),
-    "bf16": Element(16, _bf16, _F32_LOWEST),
-    "tf32": Element(32, _tf32, _F32_LOWEST),
-    "e4m3": Element(8, lambda bits: _E4M3[bits], -6, 13, 13),
-    "e5m2": Element(8, _e5m2, -14, 13, 13),
-    "f64": Element(64, lambda bits: bits.view(np.float64)),
-    "s8": Element(8, lambda bits: bits.view(np.int8).astype(np.int64)),
-    "u8": Element(8, lambda bits: bits.astype(np.int64)),
-}
 
 
 def _exponents(x: Array, lowest: int) -> Array:
@@ -99,7 +47,7 @@ def fused_sum(a: Array, b: Array, c: Array, of_a: Element, of_b: Element, c_lowe
 
 def to_f32(x: Array, fraction: int = 23) -> Array:
     """float64 -> bits of float32, cut toward zero after so many of its fraction; what reaches 2^128 is infinite."""
-    unit = fraction - _exponents(x, _F32_LOWEST)
+    unit = fraction - _exponents(x, F32_LOWEST)
     cut = np.where(np.isfinite(x), np.ldexp(np.trunc(np.ldexp(x, unit)), -unit), x)
     bits: Array = np.where(np.isnan(x), _F32_NAN, cut.astype(np.float32).view(np.uint32))
     return bits
@@ -132,5 +80,5 @@ def multiply_add(a: Array, b: Array, c: Array, types: tuple[str, str, str], satu
         return total.view(np.uint64)
     if of_c == "f16":
         return to_f16(fused_sum(x, y, c.view(np.float16).astype(np.float64), first, second, -14))
-    total = fused_sum(x, y, c.view(np.float32).astype(np.float64), first, second, _F32_LOWEST)
+    total = fused_sum(x, y, c.view(np.float32).astype(np.float64), first, second, F32_LOWEST)
     return to_f32(total, first.fraction)

@@ -143,3 +143,56 @@ def test_packing_two_halves_puts_the_first_operand_high() -> None:
 def test_other_conversions_are_refused(op: str) -> None:
     with pytest.raises(SimError, match=rf"knows this form[\s\S]*{op}"):
         run(kernel(f"{op} %r1, %r2;"))
+
+
+def test_tf32_rounds_ties_away_from_zero() -> None:
+    patterns = np.array([0x3F801000, 0x3F800FFF, 0xBF803000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x00000FFF], np.uint32)
+    got = compute("cvt.rna.tf32.f32", "b32", [("f32", patterns.view(np.float32))])
+    assert [hex(each) for each in got.tolist()] == [
+        "0x3f802000", "0x3f800000", "0xbf804000", "0x7f800000", "0x7f800000", "0x7fffffff", "0x0",
+    ]  # fmt: skip
+
+
+def narrow(kind: str) -> dict[int, Fraction]:
+    """The finite numbers of an 8-bit float, from its definition."""
+    exponent_bits, fraction_bits, bias = {"e4m3": (4, 3, 7), "e5m2": (5, 2, 15)}[kind]
+    found = {}
+    for code in range(256):
+        exponent, fraction = code >> fraction_bits & (1 << exponent_bits) - 1, code & (1 << fraction_bits) - 1
+        if exponent == (1 << exponent_bits) - 1 and (kind == "e5m2" or fraction == 7):
+            continue  # infinities and NaNs
+        scaled = fraction if exponent == 0 else fraction + (1 << fraction_bits)
+        size = Fraction(scaled) * Fraction(2) ** (max(exponent, 1) - bias - fraction_bits)
+        found[code] = -size if code >> 7 else size
+    return found
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=20))
+@settings(max_examples=30)
+def test_8_bit_floats_are_the_nearest(kind: str, drawn: list[float]) -> None:
+    known = narrow(kind)
+    largest = max(known.values())
+    middle = [float(known[i] + known[i + 1]) / 2 for i in range(0, 120, 7)]
+    values = np.array([*drawn, *middle, *(-x for x in middle)], np.float32)
+    got = compute(f"cvt.rn.satfinite.{kind}x2.f32", "b16", [("f32", values), ("f32", values[::-1].copy())])
+    for value, other, both in zip(values.tolist(), values[::-1].tolist(), got.tolist(), strict=True):
+        for each, code in ((value, both >> 8), (other, both & 255)):
+            exact = Fraction(each) if math.isfinite(each) else (largest if each > 0 else -largest)
+            exact = max(-largest, min(largest, exact))
+            off = abs(known[code] - exact)
+            rivals = [c for c, x in known.items() if abs(x - exact) <= off and x != known[code]]
+            assert all(abs(known[c] - exact) == off and code % 2 == 0 for c in rivals)
+            assert (code >> 7 == 1) == (math.copysign(1.0, each) < 0)
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_8_bit_floats_unpack_to_halves(kind: str) -> None:
+    codes = np.array([code << 8 | code ^ 0x80 for code in narrow(kind)], np.uint16)
+    got = compute(f"cvt.rn.f16x2.{kind}x2", "b32", [("b16", codes)]).view(np.float16).reshape(-1, 2)
+    known = narrow(kind)
+    assert [Fraction(float(high)) for _, high in got] == [known[code] for code in known]
+    assert [Fraction(float(low)) for low, _ in got] == [-known[code] for code in known]
+    nan = compute(f"cvt.rn.satfinite.{kind}x2.f32", "b16", [("f32", np.array([np.nan], np.float32))] * 2)
+    assert nan.tolist() == [0x7F7F]
+    assert compute(f"cvt.rn.f16x2.{kind}x2", "b32", [("b16", nan)]).tolist() == [0x7FFF7FFF]

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from layoutgen.errors import SimError
 from layoutgen.hw.mma_atoms import MMA_ATOMS
 from layoutgen.sim import GlobalMemory, Options, launch
+from layoutgen.sim.elements import ELEMENTS
 from layoutgen.sim.instructions.tensor import _FORMS, places
 from layoutgen.sim.report import static_counts
-from layoutgen.sim.tensor_core import ELEMENTS, multiply_add
+from layoutgen.sim.tensor_core import multiply_add
 from tests.sim.kernels import DATA, compute, kernel, run
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value")  # of signalling NaNs, which decoding makes quiet

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from layoutgen.sim.elements import ELEMENTS, to_narrow
 from layoutgen.sim.flow import Terminator
 from layoutgen.sim.frame import Array, Op
 from layoutgen.sim.instructions.forms import Decoder, Form, alu, decoder
@@ -109,14 +110,42 @@ def _pack_bf16x2(high: Array, low: Array, out: Array) -> None:
     out[...] = round_bf16(high).astype(np.uint32) << np.uint32(16) | round_bf16(low)
 
 
+def _pack_narrow(kind: str, high: Array, low: Array, out: Array) -> None:
+    out[...] = to_narrow(high, kind).astype(np.uint16) << np.uint16(8) | to_narrow(low, kind)
+
+
+def _unpack_narrow(kind: str, a: Array, out: Array) -> None:
+    """Both as float16, which has every number of either type."""
+    with np.errstate(invalid="ignore"):
+        halves = [ELEMENTS[kind].decode((a >> np.uint16(8 * i)).astype(np.uint8)).astype(np.float16) for i in (0, 1)]
+    low, high = (np.where(np.isnan(x), np.uint16(0x7FFF), x.view(np.uint16)).astype(np.uint32) for x in halves)
+    out[...] = high << np.uint32(16) | low
+
+
+def _to_tf32(a: Array, out: Array) -> None:
+    """To nearest, ties away from zero, at bit 13; a NaN becomes 0x7fffffff."""
+    rounded = (a.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+    out[...] = np.where(np.isnan(a), np.uint32(0x7FFFFFFF), np.where(np.isinf(a), a.view(np.uint32), rounded))
+
+
+_NARROW = ("e4m3", "e5m2")
+_PACKED: dict[str, Form] = {
+    "cvt.rn.f16x2.f32": Form(_pack_f16x2, "b32", ("f32", "f32")),
+    "cvt.rn.bf16x2.f32": Form(_pack_bf16x2, "b32", ("f32", "f32")),
+    "cvt.rna.tf32.f32": Form(_to_tf32, "b32", ("f32",)),
+    **{f"cvt.rn.satfinite.{kind}x2.f32": Form(partial(_pack_narrow, kind), "b16", ("f32", "f32")) for kind in _NARROW},
+    **{f"cvt.rn.f16x2.{kind}x2": Form(partial(_unpack_narrow, kind), "b32", ("b16",)) for kind in _NARROW},
+}
+
+
 def _cvt(ins: Instruction, names: RegisterMap) -> Op | Terminator:
-    """``cvt.rn.f16x2.f32 d, a, b`` packs two values, a into the high half; everything else converts one."""
-    pack = {"cvt.rn.f16x2.f32": _pack_f16x2, "cvt.rn.bf16x2.f32": _pack_bf16x2}.get(ins.opcode)
-    if pack is None:
+    """``cvt.rn.f16x2.f32 d, a, b`` packs two values, a into the high half; most others convert one."""
+    form = _PACKED.get(ins.opcode)
+    if form is None:
         return _convert_one(ins, names)
-    if len(ins.operands) != 3:
+    if len(ins.operands) != 1 + len(form.sources):
         raise names.refuse(ins)
-    return alu(ins, names, Form(pack, "b32", ("f32", "f32")), ins.operands[0], ins.operands[1:])
+    return alu(ins, names, form, ins.operands[0], ins.operands[1:])
 
 
 DECODERS: dict[str, Decoder] = {"cvt": _cvt}

@@ -13,13 +13,14 @@ from functools import cache
 
 import numpy as np
 
+from layoutgen.sim.elements import ELEMENTS
 from layoutgen.sim.frame import Active, Array, Frame, Op, Step
 from layoutgen.sim.instructions.data import vector
 from layoutgen.sim.instructions.forms import Decoder
 from layoutgen.sim.instructions.loadstore import check_shared, effective
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import Ref, RegisterMap
-from layoutgen.sim.tensor_core import ELEMENTS, multiply_add
+from layoutgen.sim.tensor_core import multiply_add
 
 _LANE = np.arange(32)
 _UNITS = {bits: np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)}
