@@ -222,7 +222,31 @@ def test_small_summands_are_cut_off_and_not_rounded() -> None:
     assert one([1.0, -tiny], [1.0, 2 * tiny], 0.0) == 1 - 2.0**-24  # now 24 bits are 2^-24 apart
     assert one([1.0], [1.0], 3 * 2.0**-11, "f16") == 1 + 2.0**-9  # to nearest even: a tie
     assert one([2.0**-14], [2.0**-10], 2.0**-24, "f16") == 2.0**-23  # denormal
-    assert str(one([-1.0], [0.0], -0.0)) == "0.0"
+    assert one([2.0**-24], [1.0], 2.0**-40) == 2.0**-24  # a denormal one counts as large as the smallest normal one
+    assert str(one([-1.0] * 16, [0.0] * 16, -0.0)) == "0.0"
+
+
+def test_tf32_has_ten_bits() -> None:
+    x, one = (np.full((1, 4), value, np.float32).view(np.uint32) for value in (1 + 2.0**-10 + 2.0**-11, 1.0))
+    got = multiply_add(x, one, np.zeros((1, 1), np.uint32), ("tf32", "tf32", "f32")).view(np.float32)
+    assert got[0, 0] == 4 * (1 + 2.0**-10)
+
+
+def test_each_warp_of_each_block_multiplies_its_own() -> None:
+    """A holds the warp's number plus one, B ones, C the block's number: D is 8 times the one plus the other."""
+    body = (
+        "mov.u32 %r30, %ctaid.x; mul.wide.u32 %d5, %r30, 384; add.s64 %d0, %d0, %d5;\n"
+        "shr.u32 %r1, %r0, 5; add.u32 %r1, %r1, 1; cvt.rn.f32.u32 %f4, %r1; cvt.rn.f32.u32 %f5, %r30;\n"
+        "mov.b32 %r4, %f4; mov.b32 %r5, 0f3F800000;\n"
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%f0,%f1,%f2,%f3}, {%r4,%r4,%r4,%r4}, {%r5,%r5}, {%f5,%f5,%f5,%f5};\n"
+        "add.f32 %f0, %f0, %f3; cvt.rzi.u32.f32 %r6, %f0; st.global.u32 [%d0], %r6;"
+    )
+    for order in ("lockstep", 1):
+        out = np.zeros(192, np.uint32)
+        run(kernel(body), threads=96, grid=(2, 1, 1), out=out, options=Options(warp_order=order))
+        expected = [2 * (8 * (warp + 1) + block) for block in range(2) for warp in range(3)]
+        assert out.reshape(6, 32).tolist() == [[each] * 32 for each in expected]
 
 
 def test_integers_wrap_or_saturate() -> None:
@@ -322,6 +346,19 @@ def test_stmatrix_puts_back_what_ldmatrix_took(transposed: bool) -> None:
     got, _ = run(kernel(body, declarations=SHARED), dynamic=1024, options=Options(races=True))
     element = 128 + 2 * np.arange(32)
     assert got.tolist() == (element | element + 1 << 16).tolist()
+
+
+def test_each_block_has_its_own_rows() -> None:
+    body = (
+        "mov.u32 %r30, %ctaid.x; mul.wide.u32 %d5, %r30, 128; add.s64 %d0, %d0, %d5;\n"
+        "mov.u32 %r1, smem; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2; mad.lo.u32 %r4, %r30, 1000, %r0;\n"
+        "st.shared.u32 [%r3], %r4; bar.sync 0;\n"
+        "shl.b32 %r5, %r0, 4; add.u32 %r5, %r1, %r5;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];\n"
+        "st.global.u32 [%d0], %r6;"
+    )
+    out = np.zeros(96, np.uint32)
+    run(kernel(body, declarations=SHARED), grid=(3, 1, 1), dynamic=128, out=out)
+    assert out.reshape(3, 32).tolist() == [[1000 * block + lane for lane in range(32)] for block in range(3)]
 
 
 def test_rows_that_share_banks_take_a_wavefront_each() -> None:

@@ -193,7 +193,7 @@ class MatrixMove:
             flat = index.reshape(-1, count, 64)
             for matrix, register in enumerate(rows):
                 if self.load:
-                    register[warps] = units[flat[:, matrix, place]].view(np.uint32)[..., 0]
+                    register[warps] = np.ascontiguousarray(units[flat[:, matrix, place]]).view(np.uint32)[..., 0]
                 else:
                     units[flat[:, matrix, place]] = register[warps][..., None].view(np.uint16)
 
