@@ -12,20 +12,17 @@ import numpy as np
 
 from layoutgen.sim.frame import Array
 
-F32_LOWEST = -126
+F16_LOWEST, F32_LOWEST = -14, -126
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
     """A type of A and B. bits: of one element. decode: unsigned integers of that width -> float64 (of integers: int64),
-    exactly. lowest: the exponent of its smallest normal number, which its denormal ones share. kept: bits of a summand
-    below the largest exponent. fraction: bits of the sum, in f32."""
+    exactly. lowest: the exponent of the smallest normal number where it is multiplied, which denormal ones share."""
 
     bits: int
     decode: Callable[[Array], Array]
     lowest: int = 0
-    kept: int = 25
-    fraction: int = 23
 
 
 def _bf16(bits: Array) -> Array:
@@ -53,11 +50,11 @@ def _e4m3_values() -> Array:
 _E4M3 = _e4m3_values()
 
 ELEMENTS: Mapping[str, Element] = {
-    "f16": Element(16, lambda bits: bits.view(np.float16).astype(np.float64), -14),
+    "f16": Element(16, lambda bits: bits.view(np.float16).astype(np.float64), F16_LOWEST),
     "bf16": Element(16, _bf16, F32_LOWEST),
     "tf32": Element(32, _tf32, F32_LOWEST),
-    "e4m3": Element(8, lambda bits: _E4M3[bits], -6, 13, 13),
-    "e5m2": Element(8, _e5m2, -14, 13, 13),
+    "e4m3": Element(8, lambda bits: _E4M3[bits], F16_LOWEST),
+    "e5m2": Element(8, _e5m2, F16_LOWEST),
     "f64": Element(64, lambda bits: bits.view(np.float64)),
     "s8": Element(8, lambda bits: bits.view(np.int8).astype(np.int64)),
     "u8": Element(8, lambda bits: bits.astype(np.int64)),

@@ -69,7 +69,7 @@ def _whole_warps(frame: Frame, ins: Instruction, active: Active) -> Array:
         lane = warp * 32 + int(present[warp].argmax())
         missing = int(np.flatnonzero(~present[warp])[0])
         rule = "all 32 lanes of a warp execute an .aligned instruction together"
-        raise frame.fault(ins, rule, lane, f"lane {missing} of the warp does not", fix="take it out of the branch")
+        raise frame.fault(ins, rule, lane, f"lane {missing} of the warp does not")
     return every
 
 
@@ -85,6 +85,7 @@ class Mma:
     a: tuple[Ref, ...]
     b: tuple[Ref, ...]
     c: tuple[Ref, ...]
+    members: Ref
 
     def bind(self, frame: Frame) -> Step:
         m, n, k = self.shape
@@ -120,6 +121,11 @@ def _scatter(rows: list[Array], warps: Array, matrices: Array, bits: int) -> Non
         row[warps] = values[:, :, index]
 
 
+def _everyone(ins: Instruction, names: RegisterMap) -> Ref:
+    """The mask of the lanes that wait for each other first: all."""
+    return names.source(ins, "0xffffffff", "b32")
+
+
 def _registers(ins: Instruction, names: RegisterMap, text: str, count: int, kind: str, target: bool) -> tuple[Ref, ...]:
     found = vector(text)
     if found is None or len(found) != count:
@@ -148,7 +154,7 @@ def _mma(ins: Instruction, names: RegisterMap) -> Op:
         _registers(ins, names, text, each, kind, target)
         for text, each, target in zip(ins.operands, count, (True, False, False, False), strict=True)
     )
-    return Mma(ins, shape, (of_a, of_b, of_c), saturate is not None, d, a, b, c)
+    return Mma(ins, shape, (of_a, of_b, of_c), saturate is not None, d, a, b, c, _everyone(ins, names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,7 @@ class MatrixMove:
     registers: tuple[Ref, ...]
     base: Ref
     offset: int
+    members: Ref
 
     def bind(self, frame: Frame) -> Step:
         count, batch = len(self.registers), frame.batch
@@ -183,7 +190,7 @@ class MatrixMove:
             mask = (warps[:, None] & pointing).reshape(-1)
             asking = Active(mask, mask)
             if batch.meter is not None:
-                batch.meter.shared(self.ins, address, asking, 16, self.load)
+                batch.meter.shared(self.ins, address, asking, 16, load=False)  # its phases never merge
             lanes = asking.index
             check_shared(frame, self.ins, address[lanes], 16, lanes)
             if batch.races is not None:
@@ -200,7 +207,11 @@ class MatrixMove:
         return step
 
 
-_MATRIX = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.shared(?:::cta)?\.b16")
+# ptxas takes the shape before and behind the count, as CuTe writes it.
+_MATRIX = re.compile(
+    r"(ld|st)matrix\.sync\.aligned\.(?:m8n8\.x(?P<x>[124])(?P<t>\.trans)?|x(?P<y>[124])(?P<u>\.trans)?\.m8n8)"
+    r"\.shared(?:::cta)?\.b16"
+)
 
 
 def _matrix(ins: Instruction, names: RegisterMap) -> Op:
@@ -209,9 +220,9 @@ def _matrix(ins: Instruction, names: RegisterMap) -> Op:
         raise names.refuse(ins)
     load = found[1] == "ld"
     held, at = ins.operands if load else reversed(ins.operands)
-    registers = _registers(ins, names, held, int(found[2]), "b32", load)
+    registers = _registers(ins, names, held, int(found["x"] or found["y"]), "b32", load)
     base, offset = names.address(ins, at)
-    return MatrixMove(ins, load, found[3] is not None, registers, base, offset)
+    return MatrixMove(ins, load, bool(found["t"] or found["u"]), registers, base, offset, _everyone(ins, names))
 
 
 DECODERS: dict[str, Decoder] = {"mma": _mma, "ldmatrix": _matrix, "stmatrix": _matrix}
