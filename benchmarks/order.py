@@ -74,8 +74,8 @@ def count(loop: tuple[tuple[str, str], ...]) -> Counts:
     (`.reuse`). Source for two banks and the kept operands: Jia, Maggioni, Staiger and Scarpazza, "Dissecting the NVIDIA
     Volta GPU Architecture via Microbenchmarking", 2018. There an FFMA takes two cycles, in which a bank hands out two
     registers, and only three of one bank conflict: by that count no order of sgemm_128x256x16 has any. That an FFMA
-    issued each cycle, as since sm_86 and sm_90, finds the second register of a bank late is an assumption, to be
-    measured.
+    issued each cycle, as since sm_86 and sm_90, finds the second register of a bank late is an assumption; as measured
+    on an H200 (order-h200.json), orders with fewer such FFMAs tend to be faster, no more.
 
     >>> count((("FFMA", "R9, R2.reuse, R4, R7"), ("FFMA", "R11, R2, R8, R11"), ("LDS.128", "R4, [R1]")))
     Counts(instructions=3, ffma=2, reused=1, conflicts=1)

@@ -22,7 +22,7 @@ from docs.ladder_sources import ORIGINALS, Original, originals, searched
 from docs.pictures import DOCS, MEASURED, MODES, RUNGS, SHAPE
 from layoutgen import paths, spec
 from layoutgen.bench import Result, Row, read
-from layoutgen.facts import AccessFacts, Facts, facts
+from layoutgen.facts import AccessFacts, Facts, facts, occupancy
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan, plan
 from layoutgen.plan.model import Barrier, SharedOperand
@@ -113,9 +113,20 @@ class Rung:
         return str(spec.loads(self.text).tiling.order)
 
     @property
+    def registers(self) -> int | None:
+        """Of a thread, as it was compiled for the measurement; None without one."""
+        return self.row.kernel.registers if self.row and self.row.kernel else None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that a multiprocessor has room for: as compiled, if it was measured, else with as few registers as can
+        be."""
+        return occupancy(self.plan, self.registers or self.facts.registers.minimum, DEVICE).blocks
+
+    @property
     def warps(self) -> int:
-        """Warps that a multiprocessor has room for, before it is built."""
-        return self.facts.occupancy.blocks * self.facts.threads // 32
+        """Warps that a multiprocessor has room for."""
+        return self.blocks * self.facts.threads // 32
 
     @property
     def tflops(self) -> float | None:
@@ -154,9 +165,9 @@ class Rung:
     def verdict(self) -> str:
         """Ceiling and speed in a line."""
         low, high = self.facts.registers.minimum, self.facts.registers.cap
-        room = f"{self.facts.occupancy.blocks} block{'s' * (self.facts.occupancy.blocks > 1)} of {self.facts.threads}"
+        room = f"{self.blocks} block{'s' * (self.blocks > 1)} of {self.facts.threads}"
         said = (
-            f"{room} threads on a multiprocessor, {low} to {high} registers each. Ceiling "
+            f"{room} threads on a multiprocessor, {self.registers or f'{low} to {high}'} registers each. Ceiling "
             f"**{figure(self.facts.ceiling)} TFLOP/s**, set by {self.facts.bound.limiter}; "
         )
         if self.row is not None and self.row.failure is not None:

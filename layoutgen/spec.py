@@ -129,7 +129,7 @@ class Schedule(_Model):
 
     kind: Literal["data_parallel", "stream_k"] = Field(default="data_parallel", examples=["stream_k"])
     """data_parallel: each block computes a tile over all of k. stream_k: where whole tiles would leave blocks idle in
-    the last wave, that wave's and the one before's are dealt out evenly, k-tile by k-tile, and partial sums meet."""
+    the last wave, as many as the last two waves hold are dealt out evenly, k-tile by k-tile, and partial sums meet."""
     raster: Literal["along_m", "along_n"] = Field(default="along_m", examples=["along_m"])
     """The mode along which consecutive blocks walk within a group of tiles."""
     group: Count = Field(default=1, examples=["8"])

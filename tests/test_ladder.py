@@ -243,7 +243,7 @@ def test_without_a_measurement_the_page_says_so(tmp_path: Path) -> None:
     assert not re.search(r" $|\n\n\n|None", text, re.M)
 
 
-def test_the_fastest_order_is_slower_where_an_operand_lies_the_other_way() -> None:
+def test_the_fastest_order_is_slower_where_a_is_contiguous_in_m() -> None:
     rows = json.loads((RESULTS / "order-layouts-h200.json").read_text())["rows"]
     own = found()["sgemm_128x256x16"].order
     speeds = {
@@ -251,9 +251,9 @@ def test_the_fastest_order_is_slower_where_an_operand_lies_the_other_way() -> No
         for row in rows
         if row["spec"] == "sgemm_128x256x16"
     }
-    for modes in ("kk", "mn", "mk"):
+    for modes in ("mn", "mk"):
         for size in (4092, 8192):
-            assert speeds[True, modes, size] > speeds[False, modes, size]
+            assert speeds[True, modes, size] > 1.01 * speeds[False, modes, size]
     assert speeds[False, "kn", 4092] > speeds[True, "kn", 4092]
 
 

@@ -1,5 +1,5 @@
 // sgemm_mn_128x256x16, variant am_bk_4B: D = alpha * A * B + beta * C in f32.
-// The fastest where A and B need no transposing
+// Large matrices, where neither A nor B is transposed
 //
 // Block: tile 128x256x16, 256 threads, 3 stages, 76608 bytes of shared memory.
 // Takes:

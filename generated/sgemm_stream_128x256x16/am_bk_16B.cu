@@ -1,5 +1,5 @@
 // sgemm_stream_128x256x16, variant am_bk_16B: D = alpha * A * B + beta * C in f32.
-// The fastest fp32 kernel for large matrices
+// Large matrices, where A or B needs transposing
 //
 // Block: tile 128x256x16, 256 threads, 2 stages, 50176 bytes of shared memory.
 // Takes:

@@ -49,7 +49,8 @@ def test_sectors_that_ncu_lost_are_lost_by_ncu() -> None:
         for name in SHORT[row["spec"]]:
             each = row["accesses"][name]
             least = each["predicted"]["bytes"] // 32
-            assert each["predicted"]["sectors"] == least > min(got["sectors"] for got in each["measured"])
+            counted = [got["sectors"] for got in each["measured"]]
+            assert each["predicted"]["sectors"] == least > min(counted) > 0.98 * least
             assert {got["bytes"] for got in each["measured"]} == {each["predicted"]["bytes"]}
     assert len(whole) == len(SHORT)
 
