@@ -202,7 +202,7 @@ def test_signs_and_tests() -> None:
         "fma.f32",
         "fma.rz.f32",
         "add.rp.f32",
-        "fma.rn.f64",
+        "fma.rz.f64",
         "add.ftz.f64",
         "mul.rn.f16",
     ],

@@ -211,3 +211,57 @@ def test_errors_name_the_source_line() -> None:
     line = int(re.search(r"paths\.cu:(\d+)", str(e.value))[1])  # type: ignore[index]
     assert "x[(bm * 16 + i)" in source[line - 1]
     assert "buffer 'x' (1024 bytes), offset 1024" in str(e.value) and "block (0,0,0)" in str(e.value)
+
+
+def matrices(ptx: str, m: int, n: int, k: int, options: Options) -> tuple[np.ndarray, np.ndarray, Report]:
+    """Runs the tensor-core kernel on views into larger arrays; returns what it wrote and what float64 says."""
+    rng = np.random.default_rng(m + n + k)
+    a = np.full((m, k + 8), np.nan, np.float16)[:, :k]
+    b = np.full((k, n + 8), np.nan, np.float16)[:, :n]
+    c = np.full((m, n + 2), np.nan, np.float32)
+    a[...], b[...] = (rng.standard_normal(x.shape) for x in (a, b))
+    memory = GlobalMemory()
+    addresses = [
+        memory.add(a, name="a"), memory.add(b, name="b"), memory.add(c[:, :n], name="c", writable=True)
+    ]  # fmt: skip
+    arguments = [m, n, k, addresses[0], k + 8, addresses[1], n + 8, addresses[2], n + 2]
+    grid = (-(-n // 64), -(-m // 64), 1)
+    report = launch(parse(ptx).kernels["matrices"], memory, grid, (128, 1, 1), arguments, options=options)
+    assert np.isnan(c[:, n:]).all(), "something was written outside the view"
+    return c[:, :n], a.astype(np.float64) @ b.astype(np.float64), report
+
+
+@pytest.mark.parametrize("options", WAYS, ids=str)
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 32), (65, 72, 104), (3, 8, 8), (128, 64, 0)])
+def test_tensor_cores_are_right_however_copies_land_and_warps_run(m: int, n: int, k: int, options: Options) -> None:
+    got, want, _ = matrices(text("matrices.ptx"), m, n, k, options)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-4)
+
+
+def test_swizzled_rows_meet_no_bank_twice() -> None:
+    _, _, report = matrices(text("matrices.ptx"), 128, 128, 64, Options())
+    loads = report.by_class()["ldmatrix", 16]
+    assert loads.wavefronts == 4 * loads.requests == 4 * (4 * 4 * 2 * 2 * 4)  # blocks, warps, k-tiles, k, a k's
+
+
+WHAT_TENSOR_CORES_NEED = {
+    r"bar\.sync \s*0;": "",
+    r"cp\.async\.wait_group 1;": "cp.async.wait_group 2;",
+    r"ldmatrix\.sync\.aligned\.m8n8\.x4\.trans": "ldmatrix.sync.aligned.m8n8.x4",
+    r"commit_group;": "wait_group 7;",
+}
+
+
+@pytest.mark.parametrize("pattern", WHAT_TENSOR_CORES_NEED)
+def test_without_what_it_needs_the_kernel_is_wrong(pattern: str) -> None:
+    broken, count = re.subn(pattern, WHAT_TENSOR_CORES_NEED[pattern], text("matrices.ptx"))
+    assert count
+    caught = 0
+    for options in WAYS:
+        try:
+            got, want, _ = matrices(broken, 65, 72, 104, options)
+        except SimError:
+            caught += 1
+        else:
+            caught += not np.allclose(got, want, rtol=0, atol=1e-4)
+    assert caught
