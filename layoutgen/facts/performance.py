@@ -90,17 +90,16 @@ def launch_waves(plan: Plan, m: int, n: int, k: int, slots: int) -> Waves:
     """Plan, problem extents and resident blocks of the whole device -> Waves."""
     block_m, block_n, block_k = plan.tile.block
     tiles_m, tiles_n = tiles(plan.tile, m, n)
-    depth = -(-k // block_k) * block_k
+    k_tiles = -(-k // block_k)
     useful = (
-        m * n * k / (tiles_m * block_m * tiles_n * block_n * depth)
-        if depth
+        m * n * k / (tiles_m * block_m * tiles_n * block_n * k_tiles * block_k)
+        if k_tiles
         else m * n / (tiles_m * block_m * tiles_n * block_n)
     )
     count, shared = tiles_m * tiles_n, streams(plan.schedule, plan.tile, m, n, k, slots)
     time = float(-(-(count - shared.tiles) // slots))
     if shared.blocks:
-        depth = -(-k // block_k)
-        time += -(-shared.tiles * depth // shared.blocks) / depth
+        time += -(-shared.tiles * k_tiles // shared.blocks) / k_tiles
     return Waves(count, slots, useful, time, shared)
 
 

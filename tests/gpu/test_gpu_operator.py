@@ -135,10 +135,15 @@ def test_what_is_not_read_does_not_reach_the_result(op: Operator, random: torch.
 
 def test_the_bits_do_not_depend_on_spec_batch_or_run(random: torch.Generator) -> None:
     a, b, c = uniform(random, 1000, 516), uniform(random, 516, 400), uniform(random, 400)
-    results = [layoutgen.load(name)(a, b, c, 1.1, 0.3) for name in (*SPECS, *SPECS)]
+    alone = [name for name in SPECS if layoutgen.load(name).spec.schedule.kind == "data_parallel"]
+    assert set(SPECS) - set(alone) == {
+        "sgemm_mn_128x256x16",
+        "sgemm_stream_128x256x16",
+    }  # whose blocks share these tiles
+    results = [layoutgen.load(name)(a, b, c, 1.1, 0.3) for name in (*alone, *alone)]
     assert all(torch.equal(results[0], result) for result in results[1:])
     for m in (1, 2, 17, 128, 257):
-        assert torch.equal(layoutgen.load(SPECS[0])(a[:m], b, c, 1.1, 0.3), results[0][:m])
+        assert torch.equal(layoutgen.load(alone[0])(a[:m], b, c, 1.1, 0.3), results[0][:m])
 
 
 # --- large -----------------------------------------------------------------------------------------------------------

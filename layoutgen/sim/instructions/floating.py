@@ -12,7 +12,7 @@ import ctypes.util
 import math
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -80,14 +80,17 @@ def _round_sum(product: Array, addend: Array, total: Array) -> Array:
     return np.where((error != 0) & even, np.nextafter(total, toward), total).astype(np.float32)
 
 
-_LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
-_LIBM.fma.argtypes, _LIBM.fma.restype = [ctypes.c_double] * 3, ctypes.c_double
-_EACH = np.frompyfunc(_LIBM.fma, 3, 1)
+@cache
+def _fma_of_libm() -> np.ufunc:
+    """Looked for when first needed: that starts a process, which no import should."""
+    fma = ctypes.CDLL(ctypes.util.find_library("m")).fma
+    fma.argtypes, fma.restype = [ctypes.c_double] * 3, ctypes.c_double
+    return np.frompyfunc(fma, 3, 1)
 
 
 def fma_f64(a: Array, b: Array, c: Array) -> Array:
     """a * b + c with one rounding, as the C library computes it: numpy has no such function."""
-    result: Array = np.asarray(_EACH(a, b, c), np.float64)
+    result: Array = np.asarray(_fma_of_libm()(a, b, c), np.float64)
     return result
 
 
