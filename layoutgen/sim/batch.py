@@ -89,6 +89,7 @@ class Batch:
         self.shared_bytes = program.kernel.static_shared_bytes
         if dynamic:
             self.shared_bytes = program.names.dynamic_shared_base + dynamic
+        self.shared_floor = program.names.reserved_shared
         self.shared_stride = -(-self.shared_bytes // 16) * 16
         self.shared = np.zeros(size * self.shared_stride, np.uint8)
         self.warps = -(-shape.threads // 32)

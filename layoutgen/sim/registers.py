@@ -50,6 +50,11 @@ class Ref(NamedTuple):
     dtype: np.dtype
 
 
+# From sm_80 on a block's shared memory begins behind 1 KB of the system's (Ampere tuning guide), so that addresses of
+# dynamic shared memory are not those of its elements: what a kernel flips in one by exclusive or may be set already.
+RESERVED_SHARED = 1024
+
+
 class RegisterMap:
     """Names of one kernel -> rows. ``constants[width]`` lists what row -1, -2, ... holds: bits, or a special's name."""
 
@@ -65,11 +70,18 @@ class RegisterMap:
     def _extern_shared_base(self) -> int:
         aligns = [v.align for v in self.kernel.variables.values() if v.size is None and v.space == "shared"]
         align = max([16, *aligns])
-        return -(-self.kernel.static_shared_bytes // align) * align
+        return -(-max(self.kernel.static_shared_bytes, self.reserved_shared) // align) * align
+
+    @property
+    def reserved_shared(self) -> int:
+        """Bytes before dynamic shared memory that are the system's; none where a kernel names no such memory, and so
+        counts from 0 itself, or has static shared memory."""
+        extern = any(v.size is None and v.space == "shared" for v in self.kernel.variables.values())
+        return RESERVED_SHARED if extern and not self.kernel.static_shared_bytes else 0
 
     @property
     def dynamic_shared_base(self) -> int:
-        """Byte offset in the block's shared memory at which dynamic shared memory begins."""
+        """Address in the block's shared memory at which dynamic shared memory begins."""
         return self._dynamic_base
 
     def define(self, ins: Instruction) -> None:

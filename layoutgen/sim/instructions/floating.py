@@ -89,9 +89,54 @@ def _fma_of_libm() -> np.ufunc:
 
 
 def fma_f64(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c with one rounding, as the C library computes it: numpy has no such function."""
-    result: Array = np.asarray(_fma_of_libm()(a, b, c), np.float64)
+    """a * b + c, rounded once. Where no number is tiny or huge, by adding c to the two halves of the product, rounded
+    to odd before the last sum (Boldo and Melquiond, "Emulation of a FMA and Correctly Rounded Sums", IEEE Transactions
+    on Computers 57, 2008); elsewhere by the C library's, number by number."""
+    a, b, c = np.broadcast_arrays(a, b, c)
+    with np.errstate(all="ignore"):
+        product = a * b
+        error = _product_error(a, b, product)
+        high, low = _two_sum(c, error)
+        most, rest = _two_sum(product, high)
+        last, lost = _two_sum(low, rest)
+        even = (last.view(np.uint64) & np.uint64(1)) == 0
+        odd = np.where((lost != 0) & even, np.nextafter(last, np.copysign(np.inf, lost)), last)
+        result = most + odd
+        result = np.where(result == 0, np.where(error == 0, product + c, 0.0), result)
+    within = _ordinary(a, _FACTOR) & _ordinary(b, _FACTOR) & _ordinary(c, _ADDEND)
+    if not within.all():
+        with np.errstate(invalid="ignore"):
+            result[~within] = np.asarray(_fma_of_libm()(a[~within], b[~within], c[~within]), np.float64)
     return result
+
+
+_FACTOR, _ADDEND = 2.0**450, 2.0**900  # with these, no half of a product overflows or loses bits
+
+
+def _ordinary(x: Array, most: float) -> Array:
+    size = np.abs(x)
+    found: Array = (size == 0) | ((size >= 1 / most) & (size <= most))
+    return found
+
+
+def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """x + y rounded, and what rounding left (Knuth, TAOCP 4.2.2)."""
+    total = x + y
+    other = total - x
+    return total, (x - (total - other)) + (y - other)
+
+
+def _product_error(x: Array, y: Array, product: Array) -> Array:
+    """What rounding left of x * y (Dekker, "A Floating-Point Technique for Extending the Available Precision")."""
+
+    def halves(value: Array) -> tuple[Array, Array]:
+        scaled = value * 134217729.0  # 2^27 + 1
+        upper = scaled - (scaled - value)
+        return upper, value - upper
+
+    (x1, x2), (y1, y2) = halves(x), halves(y)
+    error: Array = ((x1 * y1 - product) + x1 * y2 + x2 * y1) + x2 * y2
+    return error
 
 
 def _fused_f64(a: Array, b: Array, c: Array, out: Array) -> None:

@@ -91,6 +91,8 @@ def check_shared(frame: Frame, ins: Instruction, address: Array, size: int, lane
             np.flatnonzero(address & address.dtype.type(size - 1)),
             f"a {size}-byte access is aligned to {size} bytes",
         )
+    elif frame.batch.shared_floor and int(np.minimum.reduce(address)) < frame.batch.shared_floor:
+        bad, rule = np.flatnonzero(address < frame.batch.shared_floor), "a shared access stays behind what is reserved"
     elif int(np.maximum.reduce(address)) + size > frame.batch.shared_bytes:
         bad = (
             np.flatnonzero(address > frame.batch.shared_bytes - size)
