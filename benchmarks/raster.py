@@ -20,6 +20,7 @@ from layoutgen.bench.gpu import Gpu
 from layoutgen.facts import occupancy, raster_traffic
 from layoutgen.plan import plan
 from layoutgen.problem import Problem, View
+from layoutgen.rounding import Types
 
 GROUPS = (1, 4, 8, 16)
 
@@ -27,7 +28,8 @@ GROUPS = (1, 4, 8, 16)
 def measure(gpu: Gpu, path: str, size: int, repeats: int) -> dict[str, object]:
     """One spec at one cube: TFLOP/s and predicted L2 hits by group."""
     base = spec.load(path)
-    a, b, out = operands = gpu.operands((size,) * 3, "kn")
+    types = Types.of(plan(base)[0])
+    a, b, out = operands = gpu.operands((size,) * 3, "kn", types)
     views = (View(a.data_ptr(), (size, size), (size, 1)), View(b.data_ptr(), (size, size), (1, size)))
     d = View(out.data_ptr(), (size, size), (size, 1))
     problem = Problem(size, size, size, *views, d, d, 1.0, 0.0)
@@ -36,7 +38,7 @@ def measure(gpu: Gpu, path: str, size: int, repeats: int) -> dict[str, object]:
         each = plan(base.model_copy(update={"schedule": base.schedule.model_copy(update={"group": group})}))[0]
         kernel = run.CompiledForGpu(each, 0)
         call = partial(kernel, problem, torch.cuda.current_stream().cuda_stream)
-        if not gpu.error(base.name, lambda a, b, out, call=call: call(), operands) <= allowed_error(size):
+        if not gpu.error(base.name, lambda a, b, out, call=call: call(), operands) <= allowed_error(size, types):
             raise SystemExit(f"{base.name} is wrong with group {group}")
         calls[str(group)] = call
         registers = run.artifact(each, gpu.arch).resources.registers

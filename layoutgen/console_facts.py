@@ -64,6 +64,7 @@ def bound_lines(found: Facts) -> list[str]:
     clocks = ", ".join(f"{name} {value:.0f}" for name, value in found.bound.clocks.items())
     intensity, device = found.intensity, found.device
     resident = found.occupancy
+    of_peak = "" if found.peak is None else f"of {found.peak:.1f} "
     lines = [
         f"an SM has room for {counted(resident.blocks, 'block')} of {resident.warps} warps, limited by "
         f"{' and '.join(resident.limited_by)}; {found.shared.padding:,} of the shared bytes are padding",
@@ -72,7 +73,7 @@ def bound_lines(found: Facts) -> list[str]:
             if found.ceiling is None
             else [
                 f"clocks of a k-tile on one SM: {clocks}",
-                f"ceiling {found.ceiling:.1f} of {device.fp32_tflops:.1f} TFLOP/s, set by {found.bound.limiter}",
+                f"ceiling {found.ceiling:.1f} {of_peak}TFLOP/s, set by {found.bound.limiter}",
             ]
         ),
         f"FLOP a byte: block {intensity.block:.4g}, warp {intensity.warp:.4g}, thread {intensity.thread:.4g}; "

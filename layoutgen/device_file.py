@@ -25,7 +25,7 @@ ROUNDED: Final = 1.03  # a vendor's peak may be rounded up, and its clock down
 
 _TYPES: Final[dict[str, type]] = get_type_hints(Device)
 _KEYS: Final = ("base", *_TYPES)
-_MAY_BE_ZERO: Final = {"shared_reserved_per_block", "llc_mb"}
+_MAY_BE_ZERO: Final = {"shared_reserved_per_block", "llc_mb", "mma_flop_per_clock"}
 _DEFAULTS: Final[dict[str, Any]] = {each.name: each.default for each in fields(Device) if each.default is not MISSING}
 _LIMITS: Final = limits("sm_80").keys()  # the fields that differ between compute capabilities
 
@@ -214,9 +214,10 @@ class _Reading:
             return dict.fromkeys(_TYPES, INVALID)  # reported already; what it would have said is not missing
         if not isinstance(arch, str):
             return dict.fromkeys(_DEFAULTS.keys() | _LIMITS, INVALID)
+        unknown = {"mma_flop_per_clock": 0}  # nothing is worked out from it then
         if (capability(arch) or (0, 0)) < (8, 0):
-            return {}
-        return {key: value for key, value in _DEFAULTS.items() if key not in _LIMITS} | limits(arch)
+            return unknown
+        return unknown | {key: value for key, value in _DEFAULTS.items() if key not in _LIMITS} | limits(arch)
 
     def _missing(self, figures: dict[str, Any]) -> Iterator[SpecError]:
         if not isinstance(self._root, dict):

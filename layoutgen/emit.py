@@ -11,10 +11,10 @@ import jinja2
 
 from layoutgen import paths
 from layoutgen.algebra import flatten
+from layoutgen.emit_accesses import ELEMENT, accesses, reads_c_apart, vector_type
 from layoutgen.emit_moves import (
     CURSOR,
-    VECTOR_TYPE,
-    accesses,
+    atom_registers,
     const,
     cursors,
     fragments_together,
@@ -30,7 +30,7 @@ from layoutgen.plan.order import order_words
 from layoutgen.plan.schedule import raster_words
 from layoutgen.plan.storage import ITEMSIZE
 
-ParamType = Literal["i32", "i64", "f32", "ptr"]
+ParamType = Literal["i32", "i64", "f32", "f64", "ptr"]
 _ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d|(?:read|write)_(?:partial|flag))$")
 
 
@@ -89,16 +89,18 @@ PARAMS = tuple(
 )  # fmt: skip
 
 
+SCALAR = {"f32": "float", "f64": "double", "i32": "int32_t"}
 STREAM_PARAMS = (Param("streams", "i32"), Param("streamed", "i32"), Param("partial", "ptr"), Param("flags", "ptr"))
 
 
 def emit(plan: Plan) -> Source:
     """Plan -> Source; the same plan gives the same text, byte for byte."""
-    launch = Launch(plan.name, plan.threads.threads, plan.shared_bytes, PARAMS)
+    params = tuple(replace(each, type=plan.scalar) if each.type == "f32" else each for each in PARAMS)
+    launch = Launch(plan.name, plan.threads.threads, plan.shared_bytes, params)
     if plan.schedule.kind == "stream_k":
         values = plan.tile.block[0] * plan.tile.block[1]
-        launch = replace(launch, params=PARAMS + STREAM_PARAMS, workspace_bytes=values * ITEMSIZE[plan.dtype])
-    text = _environment().get_template("simt.cu.j2").render(_context(plan, launch))
+        launch = replace(launch, params=params + STREAM_PARAMS, workspace_bytes=values * ITEMSIZE[plan.accumulate])
+    text = _environment().get_template("kernel.cu.j2").render(_context(plan, launch))
     return Source(plan.name, plan.variant, text, launch)
 
 
@@ -135,6 +137,16 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
     return {
         "plan": plan,
         "launch": launch,
+        "family_template": "mma.cu.j2" if plan.uses_atoms else "simt.cu.j2",
+        "headers": _headers(plan),
+        "types_about": _types_about(plan),
+        "accumulator": ELEMENT[plan.accumulate],
+        "zero": "0.f" if plan.scalar == "f32" else "0",
+        "scalar": SCALAR[plan.scalar],
+        "atom": atom_registers(plan) if plan.uses_atoms else {},
+        "exchange": [{"lane": 1 << bit, "column": 2 << bit} for bit in range(plan.epilogue.exchange.bit_length() - 1)],
+        "c_type": ELEMENT[plan.dtype],
+        "smem_align": 1024 if any(each.shared.swizzle.bits for each in plan.shared_operands) else 16,
         "takes": [
             _requirement("A", "(m,k)", need.a),
             _requirement("B", "(n,k)", need.b),
@@ -156,6 +168,14 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
             using("ThreadN", plan.threads.n, "thread -> n"),
             using("ValueM", plan.tile.value_mode[0], "value -> m"),
             using("ValueN", plan.tile.value_mode[1], "value -> n"),
+            *(
+                [
+                    using("StoreThreadN", plan.epilogue.thread_n, "thread -> n that it stores"),
+                    using("StoreValueN", plan.epilogue.value_n, "stored value -> n"),
+                ]
+                if plan.epilogue.exchange > 1
+                else []
+            ),
             order["type"],
         ],
         "promises": _promises(plan),
@@ -179,7 +199,12 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "order": order,
         "epilogue": {
             "bytes": vector_bytes,
-            "type": VECTOR_TYPE[vector_bytes],
+            "type": vector_type(plan.dtype, vector_bytes),
+            "thread_n": "StoreThreadN" if plan.epilogue.exchange > 1 else "ThreadN",
+            "value_n": "StoreValueN" if plan.epilogue.exchange > 1 else "ValueN",
+            "reads_apart": reads_c_apart(plan),
+            "converts": ELEMENT[plan.dtype] != SCALAR[plan.scalar],
+            "c_value": "rC(v)" if ELEMENT[plan.dtype] == SCALAR[plan.scalar] else f"{SCALAR[plan.scalar]}(rC(v))",
             "vector": const(plan.epilogue.vector),
             "guard": " && ".join(bounds[mode] for mode in ("m", "n") if mode in plan.epilogue.guards),
         },
@@ -202,6 +227,20 @@ def _promises(plan: Plan) -> list[str]:
     return promises
 
 
+def _headers(plan: Plan) -> list[str]:
+    swizzled = any(each.shared.swizzle.bits for each in plan.shared_operands)
+    atom = [f"cute/arch/mma_sm{plan.atom.arch}.hpp"] if plan.uses_atoms else []
+    return (["cute/swizzle.hpp", "cute/swizzle_layout.hpp"] if swizzled else []) + atom
+
+
+def _types_about(plan: Plan) -> str:
+    """The types of the operands, and of the sums where they are not the same."""
+    if not plan.uses_atoms:
+        return plan.dtype
+    inputs = " and ".join(dict.fromkeys(each.dtype for each in plan.operands))
+    return f"{inputs}, D in {plan.dtype}, summed in {plan.accumulate} by {plan.atom.name}"
+
+
 def _order_view(plan: Plan) -> dict[str, object]:
     """The loops over an issue order, outermost first, and the coordinate of `Order` inside them."""
     layout, indices = plan.order.layout, ["step"]
@@ -211,14 +250,20 @@ def _order_view(plan: Plan) -> dict[str, object]:
         loops = [(f"i{mode}", extent) for mode, extent in enumerate(layout.flat_shape)]
         indices = [_reflected(loops[mode:]) for mode in range(len(loops))]
     return {
-        "type": using("Order", layout, "step -> value of a thread's tile, (value_m, value_n)"),
+        "type": using(
+            "Order",
+            layout,
+            "step -> atom of a warp's tile, (atom_m, atom_n)"
+            if plan.uses_atoms
+            else "step -> value of a thread's tile, (value_m, value_n)",
+        ),
         "loops": [
             {"indent": "  " * depth, "index": index, "extent": extent}
             for depth, (index, extent) in enumerate(reversed(loops))
         ],
         "indent": "  " * len(loops),
         "index": ", ".join(indices),
-        "about": order_words(plan.order, plan.tile),
+        "about": order_words(plan.order),
     }
 
 

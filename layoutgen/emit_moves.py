@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from layoutgen.algebra import Layout, cute_type
+from layoutgen.algebra import ComposedLayout, Layout, cute_type
+from layoutgen.emit_accesses import ELEMENT, WORDS, vector_type
 from layoutgen.plan.model import (
+    Access,
     Advance,
+    AtomFragment,
     Copy,
     CopyTile,
     Fetch,
@@ -15,13 +19,14 @@ from layoutgen.plan.model import (
     Operand,
     OperandName,
     Plan,
+    Shared,
     SharedOperand,
     StoreTile,
 )
 from layoutgen.plan.pipeline import Move
+from layoutgen.plan.storage import ITEMSIZE
 
 CURSOR = {"fetch": "next_tile", "fetch_a": "next_a", "fetch_b": "next_b"}
-VECTOR_TYPE = {4: "float", 8: "float2", 16: "float4"}
 
 
 def const(number: int) -> str:
@@ -29,7 +34,7 @@ def const(number: int) -> str:
     return cute_type(Layout(number, 1)).split("<", 1)[1].rsplit(",", 1)[0]
 
 
-def using(name: str, layout: Layout, comment: str) -> str:
+def using(name: str, layout: Layout | ComposedLayout, comment: str) -> str:
     """A layout as a static type with a name."""
     return f"using {name} = {cute_type(layout)};   // {comment}: {layout}"
 
@@ -46,7 +51,9 @@ def move_name(step: Move) -> str:
 
 def operand_view(plan: Plan, operand: Operand) -> dict[str, object]:
     """What the template prints of an operand, whichever move is made."""
-    upper, copy, x = operand.name.upper(), operand.copy, operand.x
+    upper, copy, x, dtype = operand.name.upper(), operand.copy, operand.x, operand.dtype
+    itemsize, element = ITEMSIZE[dtype], ELEMENT[operand.dtype]
+    gathered = element != "float" and copy.atom.through_registers
     direct = not isinstance(operand, SharedOperand)
     strides = {
         None: f"{operand.name}_{x}, {operand.name}_k",
@@ -54,6 +61,8 @@ def operand_view(plan: Plan, operand: Operand) -> dict[str, object]:
         x: f"_1{{}}, {operand.name}_k",
     }
     along = {"x": copy.element_x.size, "k": copy.element_k.size}
+    i = _scaled("i", copy.read_vector if copy.read_mode == "x" else 1)
+    j = _scaled("j", copy.read_vector if copy.read_mode == "k" else 1)
     by_x = copy.write_mode == "x" if isinstance(copy, Copy) else copy.read_mode == "x"
     staging_order = "_1," + const(along["x"]) if by_x else const(along["k"]) + ",_1"
     view: dict[str, object] = {
@@ -65,10 +74,17 @@ def operand_view(plan: Plan, operand: Operand) -> dict[str, object]:
         "stride": f"make_stride({strides[operand.contiguous]})",
         "staging": f"Shape<{const(along['x'])},{const(along['k'])}>,Stride<{staging_order}>",
         "participants": copy.participants,
-        "read_type": VECTOR_TYPE[copy.read_vector * 4],
-        "read_element_i": _scaled("i", copy.read_vector if copy.read_mode == "x" else 1),
-        "read_element_j": _scaled("j", copy.read_vector if copy.read_mode == "k" else 1),
-        "read_to": _elements("tCr" + upper if direct else f"t{upper}r{upper}", copy),
+        "type": element,
+        "gathered": gathered,
+        "staged": WORDS[itemsize] if gathered and itemsize < 8 else element,
+        "read_width": const(copy.read_vector),
+        "read_type": vector_type(dtype, copy.read_vector * itemsize),
+        "read_element_i": i,
+        "read_element_j": j,
+        "read_from": _global_element(operand, i, j),
+        "read_to": _gathered_element(upper, copy)
+        if gathered
+        else _elements("tCr" + upper if direct else f"t{upper}r{upper}", copy),
         "value_count": const(plan.tile.value_mode[0 if x == "m" else 1].size),
     }
     types = [
@@ -77,7 +93,7 @@ def operand_view(plan: Plan, operand: Operand) -> dict[str, object]:
         using(f"Copy{upper}ElementX", copy.element_x, f"i -> {x}"),
         using(f"Copy{upper}ElementK", copy.element_k, "j -> k"),
     ]
-    loads = f"{copy.read_vector * 4}-byte loads"
+    loads = f"{copy.read_vector * itemsize}-byte loads"
     if not isinstance(operand, SharedOperand):
         return view | {
             "shared": False,
@@ -87,8 +103,7 @@ def operand_view(plan: Plan, operand: Operand) -> dict[str, object]:
             "write_type": "float",
             "types": types,
         }
-    staged, write = operand.copy.atom.through_registers, VECTOR_TYPE[operand.copy.write.bytes]
-    fragment = VECTOR_TYPE[operand.fragment.load.bytes]
+    staged, write = operand.copy.atom.through_registers, vector_type(dtype, operand.copy.write.bytes)
     return view | {
         "shared": True,
         "copy_about": f"{upper}: through registers, {loads} and {operand.copy.write.bytes}-byte stores"
@@ -97,44 +112,109 @@ def operand_view(plan: Plan, operand: Operand) -> dict[str, object]:
         "registers": f"t{upper}r{upper}" if staged else "",
         "registers_about": "(x, k) on the way through registers",
         "write_type": write,
-        "fragment_type": fragment,
-        "vectors": operand.fragment.vectors,
-        "fragment_stride": f",Stride<{const(plan.program.slots)},_1>" if operand.fragment.mode == "k" else "",
-        "fragment_turns": fragments_together(plan) // operand.fragment.depth,
-        "fragment_k": _divided("k_index", operand.fragment.depth),
-        "fragment_slot": _divided("slot", operand.fragment.depth),
+        "write_to": address("write", operand.copy.write, f"Copy{upper}", "i, j", write),
+        **(atom_view if plan.uses_atoms else fragment_view)(plan, operand),
         "types": [
-            using(f"Smem{upper}", operand.shared.layout, f"({x}, k, stage) -> float"),
-            f"constexpr int kSmem{upper} = {operand.shared.bytes // 4};   // floats, all stages",
-            using(f"Fragment{upper}Thread", operand.fragment.load.base, "thread -> float"),
-            using(f"Fragment{upper}", operand.fragment.load.steps, f"(vector, k, stage) -> {fragment}"),
+            using(f"Smem{upper}", _swizzled(operand.shared), f"({x}, k, stage) -> {element}"),
+            f"constexpr int kSmem{upper} = {operand.shared.bytes // itemsize};   // {element}s, all stages",
+            *_access_types(
+                operand.fragment.load, f"Fragment{upper}", element, "(vector, k, stage)", _fragment_type(operand)
+            ),
             *types,
-            using(f"Copy{upper}Thread", operand.copy.write.base, "thread -> float"),
-            using(f"Copy{upper}", operand.copy.write.steps, f"(i, j, stage) -> {write}"),
+            *_access_types(operand.copy.write, f"Copy{upper}", element, "(i, j, stage)", write),
         ],
     }
 
 
-def _asm_type(width: int) -> dict[str, str]:
-    """Elements per access -> the pieces of an inline instruction that moves a vector of them.
+def _swizzled(shared: Shared) -> Layout | ComposedLayout:
+    return ComposedLayout(shared.swizzle, 0, shared.layout) if shared.swizzle.bits else shared.layout
 
-    last, after_last: the placeholders of the operands that follow its registers. parts, in_place: its elements as
-    references.
-    """
-    registers = [f"%{i}" for i in range(width)]
-    members = [f"to.{c}" for c in "xyzw"[:width]] if width > 1 else ["to"]
+
+def _flips(access: Access) -> Layout | None:
+    """By which bits a piece of the access flips its thread's address; None where none does."""
+    return access.flips if access.flips is not None and any(access.flips.flat_stride) else None
+
+
+def _access_types(access: Access, name: str, element: str, modes: str, vector: str) -> list[str]:
+    """An access's layouts as types."""
+    flips = _flips(access)
+    return [
+        using(f"{name}Thread", access.base, f"thread -> {element}"),
+        using(name, access.steps, f"{modes} -> {vector}"),
+        *([using(f"{name}Flips", flips, f"{modes} -> {vector}, by exclusive or")] if flips else []),
+    ]
+
+
+def address(register: str, access: Access, name: str, modes: str, vector: str) -> str:
+    """Where in shared memory a piece lies, from the thread's address in a register of that name (and the operand's)."""
+    operand = access.name.rpartition("_")[2]
+    thread = f"{register}_{operand}"
+    if (flips := _flips(access)) is not None:
+        first, second = modes.split(", ")
+        at = [each for mode, each in zip(flips, (f"{first}, 0", f"0, {second}"), strict=False) if any(mode.flat_stride)]
+        flipped = " ^ ".join(f"{name}Flips{{}}({each}, 0) * sizeof({vector})" for each in at)
+        thread = f"({thread} ^ {flipped})"
+    return f"{thread} + {name}{{}}({modes}, 0) * sizeof({vector})"
+
+
+def _fragment_type(operand: SharedOperand) -> str:
+    """What a fragment's load brings at an address: a vector, or a row of a matrix."""
+    load = operand.fragment.load
+    return vector_type(operand.dtype, load.bytes) if load.opcode == "ld.shared" else "uint128_t"
+
+
+def fragment_view(plan: Plan, operand: SharedOperand) -> dict[str, object]:
+    """Scalar fragments."""
+    fragment = operand.fragment
     return {
-        "name": VECTOR_TYPE[4 * width],
-        "suffix": {1: ".f32", 2: ".v2.f32", 4: ".v4.f32"}[width],
-        "registers": "{" + ", ".join(registers) + "}" if width > 1 else registers[0],
-        "bytes": str(4 * width),
-        "last": f"%{width}",
-        "outputs": ", ".join(f'"=f"({member})' for member in members),
-        "inputs": ", ".join(f'"f"({member.replace("to", "from")})' for member in members),
-        "parts": ", ".join(f"float& {c}" for c in "xyzw"[:width]),
-        "in_place": ", ".join(f'"+f"({c})' for c in "xyzw"[:width]),
-        "after_last": f"%{width + 1}",
+        "fragment_type": _fragment_type(operand),
+        "vectors": fragment.vectors,
+        "fragment_stride": f",Stride<{const(plan.program.slots)},_1>" if fragment.mode == "k" else "",
+        "fragment_turns": fragments_together(plan) // fragment.depth,
+        "fragment_k": _divided("k_index", fragment.depth),
+        "fragment_slot": _divided("slot", fragment.depth),
     }
+
+
+def atom_view(plan: Plan, operand: SharedOperand) -> dict[str, object]:
+    """The fragments of MMA atoms."""
+    fragment, upper = operand.fragment, operand.name.upper()
+    assert isinstance(fragment, AtomFragment)
+    registers = [
+        f"tCr{upper}({_scaled('v', fragment.registers)}{f' + {each}' if each else ''}, slot)"
+        for each in range(fragment.registers)
+    ]
+    vector = _fragment_type(operand)
+    return {
+        "fragment_type": vector,
+        "fragment_from": address("read", fragment.load, f"Fragment{upper}", "v, k_index", vector),
+        "fragment_to": ", ".join(registers),
+        "fragment_about": f"{fragment.vectors} {fragment.load.opcode} of {operand.name.upper()}",
+        "vectors": fragment.vectors,
+        "register": "double" if operand.dtype == "f64" else "uint32_t",
+        "of_atom": const(fragment.of_atom),
+        "atoms": const(fragment.atoms),
+        "atom_count": fragment.atoms,
+    }
+
+
+def atom_registers(plan: Plan) -> dict[str, str]:
+    """The registers of atom (i, j): of its accumulators, in the fragment's order, and of A and B."""
+    m, n, _ = plan.atom.layouts.shape_mnk
+    rows, pair = m // 8, 2
+    row = [f"{_scaled('i', rows)}{f' + {each}' if each else ''}" for each in range(rows)]
+    column = [f"{_scaled('j', pair)}{f' + {each}' if each else ''}" for each in range(pair)]
+    tensor = "tCrC_bits" if plan.accumulate == "s32" else "tCrC"
+    # CuTe's traits rename what its mma_sm90.hpp has in a namespace.
+    name = re.sub(r"^SM90_", "SM90::MMA_", plan.atom.name)
+    found = {"name": name, "tensor": tensor, "c": ", ".join(f"{tensor}({r}, {c})" for r in row for c in column)}
+    for operand, atom in zip(plan.shared_operands, "ij", strict=True):
+        fragment, upper = operand.fragment, operand.name.upper()
+        assert isinstance(fragment, AtomFragment)
+        found[operand.name] = ", ".join(
+            f"tCr{upper}(make_coord({each}, {atom}), slot)" for each in range(fragment.of_atom)
+        )
+    return found
 
 
 def _elements(registers: str, copy: Fetch) -> str:
@@ -148,6 +228,23 @@ def _elements(registers: str, copy: Fetch) -> str:
     )
 
 
+def _gathered_element(upper: str, copy: Fetch) -> str:
+    """Element v of what a global access (i, j) brings, in a tensor of registers (x, k)."""
+    i, j = (
+        _scaled(index, copy.read_vector if copy.read_mode == mode else 1) for index, mode in (("i", "x"), ("j", "k"))
+    )
+    return f"t{upper}r{upper}({i} + v, {j})" if copy.read_mode == "x" else f"t{upper}r{upper}({i}, {j} + v)"
+
+
+def _global_element(operand: Operand, i: str, j: str) -> str:
+    """The first element of a thread's global access (i, j)."""
+    name, upper, x = operand.name, operand.name.upper(), operand.x
+    at_x, at_k = f"Copy{upper}ElementX{{}}({i})", f"Copy{upper}ElementK{{}}({j})"
+    if operand.contiguous is None:
+        return f"t{upper}g{upper}.data()[{at_x} * {name}_{x} + {at_k} * {name}_k]"
+    return f"t{upper}g{upper}({at_x}, {at_k})"
+
+
 def _scaled(index: str, by: int) -> str:
     return index if by == 1 else f"{index} * {by}"
 
@@ -159,32 +256,6 @@ def _divided(index: str, by: int) -> str:
 def fragments_together(plan: Plan) -> int:
     """How many k the program loads fragments for at a time."""
     return max((step.count for step in plan.program.steps if isinstance(step, LoadFragment)), default=1)
-
-
-def accesses(plan: Plan) -> dict[str, list[dict[str, object]]]:
-    """Kind of access -> the operands that have it, by name, each with its type of vector."""
-    shared = plan.shared_operands
-    return {
-        "fragment": [{"name": o.name, "type": _asm_type(o.fragment.vector)} for o in shared],
-        "load": [
-            {"name": o.name, "type": _asm_type(o.copy.read_vector)}
-            for o in plan.operands
-            if o.copy.atom.through_registers
-        ],
-        "store": [
-            {"name": o.name, "type": _asm_type(o.copy.write_vector)} for o in shared if o.copy.atom.through_registers
-        ],
-        # Only 16 bytes can pass L1 by (PTX ISA, cp.async).
-        "copy": [
-            {
-                "name": o.name,
-                "type": _asm_type(o.copy.write_vector),
-                "cache": "cg" if o.copy.write.bytes == 16 else "ca",
-            }
-            for o in shared
-            if not o.copy.atom.through_registers
-        ],
-    }
 
 
 def cursors(plan: Plan, views: dict[str, dict[str, object]]) -> list[dict[str, object]]:

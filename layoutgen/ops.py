@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 from collections.abc import Callable
@@ -16,12 +15,12 @@ from layoutgen import paths, run
 from layoutgen import spec as spec_module
 from layoutgen.check import require_legal
 from layoutgen.errors import LayoutgenError, OperandError
+from layoutgen.operands import Types, check_scalars, refuse, refuse_overlap, validate
 from layoutgen.plan import Plan
 from layoutgen.problem import Problem, View
 from layoutgen.spec import Spec
 
 _SIGNATURE = "Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float beta=0.0"
-_FLOAT_MAX = torch.finfo(torch.float32).max
 _library = torch.library.Library("layoutgen", "FRAGMENT")
 _operators: dict[str, Operator] = {}
 _lock = threading.RLock()
@@ -30,15 +29,15 @@ _lock = threading.RLock()
 class Operator:
     """A spec as a PyTorch operator: ``op(a, b, c=None, alpha=1.0, beta=0.0, out=None)`` = alpha * a @ b + beta * c.
 
-    a is (M, K), b is (K, N), c broadcasts to (M, N), all float32, on one GPU or on the CPU, with any strides. out is
-    (M, N) with rows of neighbouring elements at any pitch; it may be c itself, and its rows may lie between those of
-    another operand, but share no element with one.
+    a is (M, K), b is (K, N), c broadcasts to (M, N), each of its type in the spec, on one GPU or on the CPU, with any
+    strides. out is (M, N), of c's type, with rows of neighbouring elements at any pitch; it may be c itself, and its
+    rows may lie between those of another operand, but share no element with one.
 
     beta = 0 does not read c and alpha = 0 does not read a or b (as in BLAS), so that NaN and Inf in what isn't read
-    don't reach the result. Each sum is one chain of fused multiply-adds in the order of k, then it is scaled by alpha
-    and beta * c is added in one more: a row of the result has the same bits whatever M and N are, whichever variant
-    runs, and in the simulator as on a GPU. Under schedule.kind stream_k some sums are of two chains or more, by the
-    extents and the GPU: there the same call has the same bits.
+    don't reach the result. Each sum is one chain in the order of k, of fused multiply-adds or of an MMA atom's sums;
+    then it is scaled by alpha, beta * c is added in one more, and it is rounded to out's type: a row of the result has
+    the same bits whatever M and N are, whichever variant runs, and in the simulator as on a GPU. Under schedule.kind
+    stream_k some sums are of two chains or more, by the extents and the GPU: there the same call has the same bits.
 
     Variants are built when first needed. Raises OperandError, before anything is launched, for what it can't take.
     """
@@ -46,6 +45,7 @@ class Operator:
     def __init__(self, spec: Spec, plans: tuple[Plan, ...]) -> None:
         self.spec = spec
         self.plans = plans
+        self._types = Types.of_plan(plans[0])
         self._loaded: dict[tuple[str, int], run.CompiledForGpu] = {}
         self._loading = threading.Lock()
 
@@ -83,7 +83,7 @@ class Operator:
     ) -> Plan:
         """The plan that a call with these operands would run. Raises OperandError as the call would."""
         self._admit(a, b, c, alpha, beta, out)
-        d = a.new_empty((a.shape[0], b.shape[1]), device="meta") if out is None else out
+        d = a.new_empty((a.shape[0], b.shape[1]), dtype=self._types.c, device="meta") if out is None else out
         return run.choose(self.plans, _problem(a, b, _read_c(c, d, beta), d, alpha, beta))
 
     def warm_up(self, device: int | None = None) -> None:
@@ -112,7 +112,7 @@ class Operator:
     ) -> torch.Tensor:
         """What a call does, without torch's dispatcher: a spec needs no registered name for it."""
         self._admit(a, b, c, alpha, beta)
-        d = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
+        d = torch.empty((a.shape[0], b.shape[1]), dtype=self._types.c, device=a.device)
         self._launch(a, b, c, alpha, beta, d)
         return d
 
@@ -142,12 +142,10 @@ class Operator:
         out: torch.Tensor | None = None,
     ) -> None:
         """Raise OperandError, naming the operand, for whatever the kernels can't take; nothing is allocated before."""
-        _validate(self.name, a, b, c, beta, out)
+        validate(self.name, self._types, a, b, c, beta, out)
         if out is not None:
-            _refuse_overlap(self.name, a, b, c if beta != 0.0 else None, out)
-        for label, factor in (("alpha", alpha), ("beta", beta)):
-            if _FLOAT_MAX < abs(factor) < math.inf:
-                raise _refuse(self.name, f"{label} must fit float32", factor, f"up to {_FLOAT_MAX}", f"reduce {label}")
+            refuse_overlap(self.name, a, b, c if beta != 0.0 else None, out)
+        check_scalars(self.name, self._types.scalar, alpha, beta)
         k = a.shape[1] if alpha != 0.0 else 0
         run.admit(self.plans[0], a.shape[0], b.shape[1], k, simulated=a.device.type == "cpu")
 
@@ -216,15 +214,15 @@ def load(source: str | Path | Spec) -> Operator:
 
 def _register(operator: Operator) -> None:
     """Define the operator, and its ``.out`` overload, which returns nothing, as torch.compile wants of a mutation."""
-    name = operator.name
+    name, types = operator.name, Types.of_plan(operator.plans[0])
 
     def fake(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
-        _validate(name, a, b, c, beta, devices=("cpu", "cuda", "meta"))
-        result: torch.Tensor = a.new_empty((a.shape[0], b.shape[1]))
+        validate(name, types, a, b, c, beta, devices=("cpu", "cuda", "meta"))
+        result: torch.Tensor = a.new_empty((a.shape[0], b.shape[1]), dtype=types.c)
         return result
 
     def fake_out(a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, *, out: Any) -> None:
-        _validate(name, a, b, c, beta, out, devices=("cpu", "cuda", "meta"))
+        validate(name, types, a, b, c, beta, out, devices=("cpu", "cuda", "meta"))
 
     _library.define(f"{name}({_SIGNATURE}) -> Tensor")
     _library.define(f"{name}.out({_SIGNATURE}, *, Tensor(a!) out) -> ()")
@@ -247,7 +245,7 @@ def _without_derivative(op: str, overload: Callable[..., Any]) -> Callable[..., 
         recorded = torch.is_grad_enabled()
         for label, tensor in (*zip("abc", args, strict=False), *kwargs.items()):
             if tensor is not None and (recorded and tensor.requires_grad or unpack_dual(tensor).tangent is not None):
-                raise _refuse(
+                raise refuse(
                     op, f"{label} must not require grad: the operator has no derivative yet", "a tensor that does",
                     "requires_grad=False, or torch.no_grad()", f"use {label}.detach(), or call it in torch.no_grad()",
                 )  # fmt: skip
@@ -272,111 +270,6 @@ def _opaque(function: Callable[..., Any]) -> Callable[..., Any]:
         return hidden[0](*args, **kwargs)
 
     return kernel
-
-
-def _refuse(op: str, rule: str, got: object, allowed: object, fix: str) -> OperandError:
-    return OperandError(f"{op}: {rule}", got=got, allowed=allowed, fix=fix)
-
-
-def _validate(
-    op: str,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor | None,
-    beta: float,
-    out: torch.Tensor | None = None,
-    devices: tuple[str, ...] = ("cpu", "cuda"),
-) -> None:
-    """What can be told without looking at memory: devices, dtypes, shapes, and the strides of out."""
-    for label, tensor in (("a", a), ("b", b), ("c", c), ("out", out)):
-        if tensor is None:
-            continue
-        if tensor.layout != torch.strided:
-            raise _refuse(op, f"{label} must be dense", tensor.layout, torch.strided, f"use {label}.to_dense()")
-        if tensor.device.type not in devices:
-            raise _refuse(op, f"{label} must be on the CPU or on a GPU", tensor.device, "cpu or cuda", f"move {label}")
-        if tensor.device != a.device:
-            raise _refuse(
-                op, f"{label} must be on the device of a", f"a on {a.device}, {label} on {tensor.device}", a.device,
-                f"use {label}.to({str(a.device)!r})",
-            )  # fmt: skip
-        if tensor.dtype != torch.float32:
-            raise _refuse(op, f"{label} must be float32", tensor.dtype, torch.float32, f"use {label}.float()")
-    for label, tensor in (("a", a), ("b", b)):
-        if tensor.dim() != 2:
-            raise _refuse(op, f"{label} must be a matrix", f"{tensor.dim()} dimensions", 2, "reshape or loop over it")
-    if a.shape[1] != b.shape[0]:
-        raise _refuse(
-            op, "the columns of a must match the rows of b", f"a {tuple(a.shape)}, b {tuple(b.shape)}",
-            "a (M, K) and b (K, N)", "transpose one of them",
-        )  # fmt: skip
-    shape = (a.shape[0], b.shape[1])
-    if beta != 0.0 and c is None:
-        raise _refuse(op, "beta needs c", f"beta = {beta} and no c", "c of shape (M, N)", "pass c, or beta = 0")
-    extents = () if c is None else zip(c.shape[::-1], shape[::-1], strict=False)  # torch broadcasts from the last mode
-    if c is not None and (c.dim() > 2 or any(extent not in (1, full) for extent, full in extents)):
-        raise _refuse(op, "c must broadcast to the result", tuple(c.shape), shape, "pass c of the result's shape")
-    if out is None:
-        return
-    if tuple(out.shape) != shape:
-        raise _refuse(op, "out must have the result's shape", tuple(out.shape), shape, "allocate it as (M, N)")
-    rows, columns = shape
-    if not ((columns <= 1 or out.stride(1) == 1) and (rows <= 1 or out.stride(0) >= columns)):
-        raise _refuse(
-            op, "out must have rows of neighbouring elements that don't overlap", f"strides {tuple(out.stride())}",
-            "strides (pitch, 1) with pitch >= N", "pass a row-major out, or copy the result",
-        )  # fmt: skip
-
-
-def _refuse_overlap(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, out: torch.Tensor) -> None:
-    """Raise OperandError where a store to out would change an operand that may yet be read; c itself may be out."""
-    if c is not None and _elements(c.expand(out.shape)) == _elements(out):
-        c = None
-    for label, tensor in (("a", a), ("b", b), ("c", c)):
-        if tensor is not None and _overlap(out, tensor):
-            raise _refuse(
-                op, f"out must not overlap {label}", f"strides {out.stride()} and {tensor.stride()} in the same memory",
-                "memory of its own" + (", or c itself" if label == "c" else ""), f"clone {label} or allocate out",
-            )  # fmt: skip
-
-
-def _elements(tensor: torch.Tensor) -> tuple[int, list[tuple[int, int]]]:
-    """Address and (extent, stride) per mode; equal for two tensors of a shape whose elements are the same in memory."""
-    strides = [stride if extent > 1 else 0 for extent, stride in zip(tensor.shape, tensor.stride(), strict=True)]
-    return tensor.data_ptr(), list(zip(tensor.shape, strides, strict=True))
-
-
-def _rows(tensor: torch.Tensor) -> tuple[int, int, int] | None:
-    """A tensor as (rows, pitch, width): runs of `width` neighbours, their starts a pitch apart; None for any other."""
-    modes = sorted((stride, extent) for extent, stride in _elements(tensor)[1] if stride)  # a repeated address is one
-    width = modes.pop(0)[1] if modes and modes[0][0] == 1 else 1
-    if not modes:
-        return 1, 0, width
-    pitch, rows = modes.pop(0)
-    return None if modes else (rows, pitch, width)
-
-
-def _overlap(out: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors share an element; where their rows are not of one pitch, whether their spans meet."""
-    if out.numel() == 0 or other.numel() == 0:
-        return False
-
-    def cosize(tensor: torch.Tensor) -> int:
-        return 1 + sum((extent - 1) * stride for extent, stride in _elements(tensor)[1])
-
-    distance, fraction = divmod(other.data_ptr() - out.data_ptr(), out.element_size())
-    if distance >= cosize(out) or distance + bool(fraction) <= -cosize(other):
-        return False
-    mine, its = _rows(out), _rows(other)
-    if mine is None or its is None or fraction:
-        return True
-    pitches = {pitch for rows, pitch, _ in (mine, its) if rows > 1}
-    if len(pitches) != 1 or max(mine[2], its[2]) > (pitch := pitches.pop()):
-        return True
-    # Element (i, x) of out is element (j, y) of other where (i - j) * pitch + x - y == distance, and |x - y| < pitch.
-    down, right = divmod(distance, pitch)
-    apart = ((down, right), (down + 1, right - pitch))
-    return any(-its[0] < rows < mine[0] and -its[2] < columns < mine[2] for rows, columns in apart)
 
 
 def _read_c(c: torch.Tensor | None, d: torch.Tensor, beta: float) -> torch.Tensor:

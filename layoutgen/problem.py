@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutgen.plan.model import OperandRequirement, Plan
+from layoutgen.plan.storage import ITEMSIZE
 
 Extents = tuple[int, int, int]  # m, n and k
 
@@ -59,14 +60,14 @@ class Problem:
         )  # fmt: skip
 
 
-def fits(plan: Plan, problem: Problem, itemsize: int = 4) -> bool:
+def fits(plan: Plan, problem: Problem) -> bool:
     """Whether the plan's requirements hold for the problem; C counts only where it is read."""
-    need = plan.requirements
+    need, of_c = plan.requirements, ITEMSIZE[plan.dtype]
     return (
-        problem.a.meets(need.a, ("m", "k"), itemsize)
-        and problem.b.meets(need.b, ("n", "k"), itemsize)
-        and problem.d.meets(need.c, ("m", "n"), itemsize)
-        and (problem.beta == 0.0 or problem.c.meets(need.c, ("m", "n"), itemsize))
+        problem.a.meets(need.a, ("m", "k"), ITEMSIZE[plan.a.dtype])
+        and problem.b.meets(need.b, ("n", "k"), ITEMSIZE[plan.b.dtype])
+        and problem.d.meets(need.c, ("m", "n"), of_c)
+        and (problem.beta == 0.0 or problem.c.meets(need.c, ("m", "n"), of_c))
     )
 
 

@@ -64,6 +64,8 @@ def workspace_bytes(plan: Plan, shared: Streams) -> int:
 
 def params(plan: Plan, problem: Problem, shared: Streams, workspace: int) -> tuple[Any, ...]:
     """The parameters of a launch. workspace: its address, where blocks share tiles."""
+    if plan.scalar == "i32":
+        problem = replace(problem, alpha=int(problem.alpha), beta=int(problem.beta))
     if plan.schedule.kind == "data_parallel":
         return problem.params()
     return (*problem.params(), shared.blocks, shared.tiles, workspace + flag_bytes(shared), workspace)
@@ -246,15 +248,16 @@ def on_cpu(plan: Plan, problem: Problem, tensors: dict[str, torch.Tensor]) -> No
     simulate(plan, replace(problem, a=a, b=b, c=c, d=d), memory)
 
 
-def _as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """A CPU tensor as a numpy view that knows its whole storage, so that its alignment there is known too."""
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A CPU tensor's elements, as unsigned integers of their width, in a numpy view that knows its whole storage, so
+    that its alignment there is known too."""
     import torch
 
     whole = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage()).numpy()
     itemsize = tensor.element_size()
     return np.ndarray(
         tuple(tensor.shape),
-        np.float32,
+        np.dtype(f"u{itemsize}"),
         buffer=whole,
         offset=tensor.storage_offset() * itemsize,
         strides=tuple(stride * itemsize for stride in tensor.stride()),

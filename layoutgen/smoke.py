@@ -12,6 +12,7 @@ from layoutgen import build
 from layoutgen.errors import BuildError
 from layoutgen.plan import Plan
 from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.rounding import Types
 from layoutgen.spec import Spec
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 SIMULATOR = "CPU simulator"
 TIMED_CALLS = 15
-_U = 2.0**-24  # unit roundoff of f32: half the distance from 1 to the next number
 
 Shape = tuple[int, int, int]
 
@@ -32,8 +32,9 @@ class Smoke:
         where: the GPU's name, or SIMULATOR.
         shapes: the (M, N, K) that ran, all by the primary variant.
         max_error: the largest |d - a b| / (|a| |b|) of any element, a b and |a| |b| in float64.
-        tflops, torch_tflops: 10^12 operations a second at the last shape, of the operator and of torch.mm in fp32
-            ("highest"): medians of calls that alternate, each with a cold L2 cache. None in the simulator.
+        tflops, torch_tflops: 10^12 operations a second at the last shape, of the operator and of torch.mm, f32 in full
+            ("highest"): medians of calls that alternate, each with a cold L2 cache. None in the simulator, and of types
+            that torch.mm doesn't multiply.
     """
 
     where: str
@@ -58,9 +59,10 @@ def shapes(plan: Plan, *, on_gpu: bool) -> tuple[Shape, ...]:
     """Problems that the variant takes: one with ragged tiles in every mode, one of whole tiles, on a GPU two large."""
     block_m, block_n, block_k = plan.tile.block
     unit = {"m": 1, "n": 1, "k": 1}
-    for need in (plan.requirements.a, plan.requirements.b, plan.requirements.c):
+    needs = plan.requirements
+    for need, dtype in ((needs.a, plan.a.dtype), (needs.b, plan.b.dtype), (needs.c, plan.dtype)):
         if need.contiguous is not None:
-            unit[need.contiguous] = lcm(unit[need.contiguous], max(need.align // ITEMSIZE[plan.dtype], 1))
+            unit[need.contiguous] = lcm(unit[need.contiguous], max(need.align // ITEMSIZE[dtype], 1))
 
     def up(mode: str, extent: int) -> int:
         return -(-extent // unit[mode]) * unit[mode]
@@ -88,34 +90,47 @@ def smoke(spec: Spec, plans: tuple[Plan, ...]) -> Smoke:
     for shape in todo:
         a, b = operands(plans[0], shape, random)
         error = largest_error(operator.eager(a, b), a, b)
-        allowed = (shape[2] + 1) * _U
+        allowed = Types.of(plans[0]).allowed(shape[2] + 1)
         if not error <= allowed:  # also where it is NaN
             raise BuildError(
                 "the operator's result is as near to float64 as its rounding allows",
                 got=f"{spec.name} ({plans[0].variant}) is off by {error:.1e} of |a| |b| at {_by(shape)} on {where}",
-                allowed=f"{allowed:.1e}: a sum of {shape[2]} products rounds as often, each time by at most 2^-24",
+                allowed=f"{allowed:.1e}: what rounding explains of a sum of {shape[2]} products",
                 fix="report it with the spec: layoutgen is at fault, or the machine",
             )
         worst = max(worst, error)
     if not on_gpu:
         return Smoke(where, todo, worst)
-    mine, theirs = _seconds(lambda: operator.eager(a, b), lambda: torch.mm(a, b))
     m, n, k = todo[-1]
     operations = 2e-12 * m * n * k
-    return Smoke(where, todo, worst, operations / mine, operations / theirs)
+    if a.is_floating_point() and a.element_size() > 1:
+        mine, theirs = _seconds(lambda: operator.eager(a, b), lambda: torch.mm(a, b))
+        return Smoke(where, todo, worst, operations / mine, operations / theirs)
+    (mine,) = _seconds(lambda: operator.eager(a, b))  # torch.mm has no such types
+    return Smoke(where, todo, worst, operations / mine)
 
 
 def operands(plan: Plan, shape: Shape, random: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """a (M, K) and b (K, N), uniform on (-1, 1), contiguous in the modes that the variant requires."""
+    """a (M, K) and b (K, N), uniform on (-1, 1) or integers up to 100, contiguous in the variant's modes.
+
+    Of tf32, the low 13 bits are zero.
+    """
     import torch
+
+    from layoutgen.operands import TORCH
 
     m, n, k = shape
 
-    def matrix(rows: int, columns: int) -> torch.Tensor:
-        return torch.rand(rows, columns, generator=random, device=random.device).mul_(2).sub_(1)
+    def matrix(rows: int, columns: int, dtype: str) -> torch.Tensor:
+        values = torch.rand(rows, columns, generator=random, device=random.device).mul_(2).sub_(1)
+        if dtype == "tf32":
+            return (values.view(torch.int32) & -(1 << 13)).view(torch.float32)
+        kind = TORCH[dtype]
+        return values.to(kind) if kind.is_floating_point else values.abs_().mul_(100).to(kind)
 
-    a = matrix(k, m).t() if plan.requirements.a.contiguous == "m" else matrix(m, k)
-    b = matrix(n, k).t() if plan.requirements.b.contiguous == "k" else matrix(k, n)
+    of_a, of_b = plan.a.dtype, plan.b.dtype
+    a = matrix(k, m, of_a).t() if plan.requirements.a.contiguous == "m" else matrix(m, k, of_a)
+    b = matrix(n, k, of_b).t() if plan.requirements.b.contiguous == "k" else matrix(k, n, of_b)
     return a, b
 
 

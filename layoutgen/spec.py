@@ -13,21 +13,26 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from layoutgen.errors import SpecError, Where
+from layoutgen.hw.mma_atoms import MMA_ATOMS, accumulator_of
 from layoutgen.spec_fields import (
     About,
     Arch,
+    Atom,
     Block,
     Count,
+    CType,
     DType,
     FfmaOrder,
     Matrix,
     Name,
+    SharedMatrix,
     Spread,
     Stages,
+    Sums,
     Tile,
     is_name,
 )
@@ -59,7 +64,7 @@ class OperandB(_Model):
 class OperandC(_Model):
     """C and D, of M x N elements, n-contiguous."""
 
-    dtype: DType = Field(examples=["f32"])
+    dtype: CType = Field(examples=["f32"])
 
 
 class Operands(_Model):
@@ -68,11 +73,19 @@ class Operands(_Model):
     a: OperandA = Field(examples=["{dtype: f32, contiguous: k}"])
     b: OperandB = Field(examples=["{dtype: f32, contiguous: n}"])
     c: OperandC = Field(examples=["{dtype: f32}"])
-    accumulate: DType = Field(examples=["f32"])
+    accumulate: Sums = Field(examples=["f32"])
+
+
+def _owners_or_atom(schema: dict[str, Any]) -> None:
+    """Lanes and values are asked for where no atom gives them."""
+    schema["required"] = [key for key in schema["required"] if key not in ("lanes", "values")]
+    schema["anyOf"] = [{"required": ["atom"]}, {"required": ["lanes", "values"]}]
 
 
 class Tiling(_Model):
     """The levels of the multiply, outside in."""
+
+    model_config = ConfigDict(json_schema_extra=_owners_or_atom)
 
     block: Block = Field(examples=["[128, 128, 16]"])
     """(M, N, K) of the tile one thread block computes at a time."""
@@ -80,23 +93,36 @@ class Tiling(_Model):
     """(M, N) of one warp's tile: a size, or a layout inside the block tile, per mode."""
     warps: Matrix = Field(examples=["(2,2):(2,1)"])
     """(warp_m, warp_n) -> warp."""
+    atom: Atom | None = Field(default=None, examples=["SM80_16x8x16_F32BF16BF16F32_TN"])
+    """The MMA atom that a warp multiplies by, by CuTe's name, repeated over its tile; its accumulators say who holds
+    what of C. Without one, threads multiply and add f32."""
     lanes: Matrix = Field(examples=["(8,4):(4,1)"])
-    """(lane_m, lane_n) -> lane. A rank-1 layout stands along m: 32:1 is (32,1):(1,0)."""
+    """(lane_m, lane_n) -> lane. A rank-1 layout stands along m: 32:1 is (32,1):(1,0). The atom's where there is one."""
     values: Tile = Field(examples=["[8, 4]"])
     """One thread's values per mode: an integer is a contiguous run, a layout gives their positions inside the warp
-    tile. What is left of the warp tile repeats."""
+    tile. What is left of the warp tile repeats. The atom's where there is one."""
     order: FfmaOrder = Field(default="m", validate_default=True, examples=["serpentine_m"])
-    """The order in which a thread issues the FFMAs of one k: its outer mode, or a layout step -> value, m fastest. In a
-    serpentine each mode runs backwards in every other turn of those after it."""
+    """The order in which a thread issues the FFMAs of one k, or a warp its atoms: the outer mode, or a layout step ->
+    value (or atom), m fastest. In a serpentine each mode runs backwards in every other turn of those after it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_atom(cls, data: Any) -> Any:
+        """Lanes and values of an atom's accumulators: 8 rows by 4 lanes, each with pairs of columns."""
+        atom = MMA_ATOMS.get(str(data.get("atom"))) if isinstance(data, dict) else None
+        if atom is None:
+            return data
+        lanes, values = accumulator_of(atom)
+        return {"lanes": lanes, "values": values, **data}
 
 
 class Shared(_Model):
     """Shared memory."""
 
-    a: Matrix | None = Field(default=None, examples=["(128,16):(1,132)"])
-    """(m, k) -> offset in elements inside one stage; the planner's choice when left out."""
-    b: Matrix | None = Field(default=None, examples=["(128,16):(1,132)"])
-    """(n, k) -> offset in elements inside one stage; the planner's choice when left out."""
+    a: SharedMatrix | None = Field(default=None, examples=["(128,16):(1,132)"])
+    """(m, k) -> offset in elements inside one stage, which may be swizzled; the planner's choice when left out."""
+    b: SharedMatrix | None = Field(default=None, examples=["(128,16):(1,132)"])
+    """(n, k) -> offset in elements inside one stage, which may be swizzled; the planner's choice when left out."""
     stages: Stages = Field(examples=["2"])
     """How many block tiles of A and B are held at a time: with 1, none is fetched while another is multiplied; with 0,
     each thread loads what it multiplies straight from global memory."""

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, NoReturn, get_arg
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from layoutgen.algebra import Layout
+from layoutgen.algebra import ComposedLayout, Layout, Swizzle
 from layoutgen.errors import LayoutError, meant
+from layoutgen.hw.mma_atoms import MMA_ATOMS
 from layoutgen.yamltext import describe
 
 MAX_INT: Final = 1 << 20  # no extent, stride or count of one thread block comes near it
@@ -21,7 +22,16 @@ MAX_INT: Final = 1 << 20  # no extent, stride or count of one thread block comes
 Arch = Literal[
     "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"
 ]  # fmt: skip
-DType = Literal["f32"]
+DType = Literal["f32", "tf32", "f16", "bf16", "f64", "s8", "u8", "e4m3", "e5m2"]
+CType = Literal["f32", "f16", "bf16", "f64", "s32", "e4m3", "e5m2"]
+Sums = Literal["f32", "f64", "s32"]
+_MULTIPLIED = {"F16", "BF16", "TF32", "F64", "S8", "U8", "E4M3", "E5M2"}
+ATOMS: Final = tuple(
+    name
+    for name, atom in MMA_ATOMS.items()
+    if atom.arch >= 80 and {atom.a, atom.b} <= _MULTIPLIED and atom.c != "F16" and not name.endswith("SATURATE")
+)
+"""The MMA atoms that a spec may name: those of a whole warp."""
 OrderWord = Literal["m", "n", "serpentine_m", "serpentine_n"]
 Tiler = tuple[Layout, ...]
 """One layout per mode, as in CuTe; an int n stands for the contiguous run n:1."""
@@ -133,6 +143,29 @@ def _matrix(value: object) -> Layout:
     return layout
 
 
+def _shared(value: object) -> Layout | ComposedLayout:
+    """A layout of two modes, or a swizzle of one."""
+    text = value.strip() if isinstance(value, str) else ""
+    if not text.startswith("Sw"):
+        return _matrix(value)
+    example = "a swizzle of a layout, such as Sw<3,3,3> o 0 o (128,64):(64,1)"
+    if (match := re.fullmatch(r"(Sw<\d{1,2},\d{1,2},\d{1,2}>)\s*o\s*(?:0\s*o\s*)?([^oS]*)", text)) is None:
+        _refuse("must be a swizzle of a layout", repr(text), allowed=example)
+    try:
+        swizzle = Swizzle.parse(match[1])
+    except LayoutError as error:
+        _refuse(f"is a swizzle, and {error.rule}", repr(text), allowed=error.allowed or example, fix=error.fix)
+    return ComposedLayout(swizzle, 0, _matrix(match[2]))
+
+
+def _atom(value: object) -> str:
+    rule, allowed = "must be an MMA atom of one warp, by CuTe's name", f"one of {len(ATOMS)}, such as {ATOMS[4]}"
+    text = _text(value, rule, allowed)
+    if text not in ATOMS:
+        _refuse(rule, repr(text), allowed=allowed, fix=meant(text, ATOMS))
+    return text
+
+
 def _modes(value: object) -> list[object] | None:
     """The modes of [x, y] or <x, y> as they are written, or None for anything else."""
     if isinstance(value, list):
@@ -213,6 +246,13 @@ About = Annotated[str, PlainValidator(_about), WithJsonSchema(_ABOUT)]
 Count = Annotated[int, PlainValidator(_integer), WithJsonSchema(_COUNT)]
 Stages = Annotated[int, PlainValidator(_stages), WithJsonSchema(_COUNT_OR_0)]
 Matrix = Annotated[Layout, PlainValidator(_matrix), PlainSerializer(str), WithJsonSchema(_LAYOUT)]
+SharedMatrix = Annotated[
+    Layout | ComposedLayout,
+    PlainValidator(_shared),
+    PlainSerializer(str),
+    WithJsonSchema({"anyOf": [*_LAYOUT["anyOf"], {"type": "string", "pattern": "^[ ]*Sw<.*$", "maxLength": 420}]}),
+]
+Atom = Annotated[str, PlainValidator(_atom), WithJsonSchema({"enum": list(ATOMS)})]
 Tile = Annotated[Tiler, PlainValidator(_tiler), PlainSerializer(_show_tiler), WithJsonSchema(_list(_LAYOUT, 2))]
 Spread = Annotated[
     tuple[int, int], PlainValidator(_spread), PlainSerializer(list), WithJsonSchema(_list(_COUNT_OR_0, 2))

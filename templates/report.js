@@ -30,14 +30,18 @@
     const alongK = operand.along === "k";
     const at = alongK ? state.k : index;
     const piece = Math.floor(at / vector) * vector;
+    const own = first + values[index];
     return Array.from({ length: vector }, (_, v) => {
-      const x = first + values[alongK ? index : piece + v];
+      const x = alongK ? own : operand.atom ? Math.floor(own / vector) * vector + v : first + values[piece + v];
       const k = alongK ? piece + v : state.k;
       const [along, across] = operand.contiguous === operand.x ? [x, `k ${k}`] : [k, `${operand.x} ${x}`];
       const sector = operand.contiguous ? `${Math.floor(along * operand.itemsize / data.sectorBytes)} of ${across}` : "its own";
-      const found = { x, k, sector, self: piece + v === at };
+      const found = { x, k, sector, self: operand.atom ? x === own && k === state.k : piece + v === at };
       if (!shared) return { ...found, pass: copy.pass[alongK ? index : piece + v][k], thread };
-      const word = shared.word_x[x] + shared.word_k[k];
+      const { mask, shift } = shared.swizzle;
+      const plain = shared.element_x[x] + shared.element_k[k];
+      const offset = plain ^ (shift < 0 ? (plain & mask) << -shift : (plain & mask) >> shift);
+      const word = Math.floor(offset * operand.itemsize / 4);
       const by = operand.copier[x * blockK + k];
       return { ...found, word, bank: (shared.first_word + word) % data.banks, thread: by.thread, pass: copy.pass[by.i][by.j] };
     });
@@ -107,10 +111,12 @@
     const { shared, vector } = operand;
     const node = element("table");
     const ks = words[0].k === words[words.length - 1].k ? `${state.k}` : `${words[0].k} to ${words[words.length - 1].k}`;
-    let what = `${operand.name} at k = ${ks}: one ${vector * operand.itemsize}-byte load`;
+    let what = `${operand.name} at k = ${ks}: one ${vector * operand.itemsize}-byte ${operand.brings}`;
     if (shared) {
       const warps = c.thread_m.length / data.warpSize;
-      const number = operand.along === "k" ? value : Math.floor(value / vector);
+      const number = operand.atom
+        ? shared.loads[words.find((w) => w.self).x][state.k % shared.depth]
+        : operand.along === "k" ? value : Math.floor(value / vector);
       const [takes, free] = shared.wavefronts[(Math.floor(state.k / shared.depth) * shared.vectors + number) * warps + warp];
       what += `, ${takes} wavefront${takes === 1 ? "" : "s"}${takes > free ? `, ${free} without conflicts` : ""}`;
     } else what += " from global memory";

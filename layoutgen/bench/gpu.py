@@ -15,9 +15,11 @@ from layoutgen.bench.result import Conditions, Machine
 from layoutgen.bench.rounds import Call
 from layoutgen.bench.smi import Sampler, conditions
 from layoutgen.errors import LayoutgenError, RequestError, counted
+from layoutgen.operands import TORCH
 from layoutgen.ops import Operator
 from layoutgen.plan import Plan
 from layoutgen.problem import Extents
+from layoutgen.rounding import F32, Types
 from layoutgen.spec import Spec
 
 CHECKED_ROWS = 256
@@ -27,14 +29,22 @@ Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def cublas(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-    """torch.mm, which is cuBLAS; in plain fp32 where the precision is "highest"."""
-    torch.mm(a, b, out=out)
+    """torch.mm, which is cuBLAS; of int8 to int32 torch._int_mm. Its f32 is plain where the precision is "highest"."""
+    if a.dtype == torch.int8:
+        torch._int_mm(a, b, out=out)
+    else:
+        torch.mm(a, b, out=out)
 
 
-def matrix(rows: int, k: int, contiguous_k: bool, random: torch.Generator) -> torch.Tensor:
-    """(rows, k), uniform on (-1, 1), contiguous in k or in its rows."""
+def matrix(
+    rows: int, k: int, contiguous_k: bool, random: torch.Generator, dtype: torch.dtype = torch.float32
+) -> torch.Tensor:
+    """(rows, k), uniform on (-1, 1), or integers from -127 to 127, contiguous in k or in its rows."""
     extents = (rows, k) if contiguous_k else (k, rows)
-    values = torch.rand(extents, generator=random, device=random.device).mul_(2).sub_(1)
+    if dtype == torch.int8:
+        values = torch.randint(-127, 128, extents, generator=random, device=random.device, dtype=dtype)
+    else:
+        values = torch.rand(extents, generator=random, device=random.device).mul_(2).sub_(1).to(dtype)
     return values if contiguous_k else values.t()
 
 
@@ -48,7 +58,7 @@ class Reference:
         self._rows = torch.cat((ends[:some], ends[-some:], spread)).unique()
         rows, columns = a[self._rows].double(), b.double()
         self._exact = rows @ columns
-        self._scale = rows.abs_() @ columns.abs_()
+        self._scale = rows.abs() @ columns.abs()
 
     def error(self, d: torch.Tensor) -> float:
         """The largest |d - a b| / (|a| |b|); NaN or infinity where d has one."""
@@ -64,7 +74,8 @@ class Gpu:
     us of Python), so that the kernel follows the first event at once and no Python is in its time. That this was so is
     checked each time: a call whose first event had passed before all was enqueued is timed again behind more flushes.
 
-    torch.mm runs in plain fp32 ("highest") inside the context; the precision before is restored.
+    torch.mm runs in plain fp32 ("highest") inside the context, or in TF32 ("high") for specs of tf32; the precision
+    before is restored.
     """
 
     def __init__(self) -> None:
@@ -132,15 +143,16 @@ class Gpu:
         operator = Operator(spec, plans)  # not a registered one: two specs being tuned may have one name
         return lambda a, b, out: operator.eager_out(a, b, out=out)
 
-    def operands(self, shape: Extents, modes: str) -> Operands:
+    def operands(self, shape: Extents, modes: str, types: Types = F32) -> Operands:
         m, n, k = shape
+        torch.set_float32_matmul_precision("high" if types.a == "tf32" else "highest")
         self._reference = None
         random = torch.Generator(self._torch_device).manual_seed(0)
         try:
             torch.cuda.empty_cache()
-            a = matrix(m, k, modes[0] == "k", random)
-            b = matrix(n, k, modes[1] == "k", random).t()
-            out = torch.empty((m, n), device=self._torch_device)
+            a = matrix(m, k, modes[0] == "k", random, TORCH[types.a])
+            b = matrix(n, k, modes[1] == "k", random, TORCH[types.b]).t()
+            out = torch.empty((m, n), device=self._torch_device, dtype=TORCH[types.c])
             self._reference = Reference(a, b)
         except torch.OutOfMemoryError as error:
             free, total = torch.cuda.mem_get_info()
@@ -154,7 +166,7 @@ class Gpu:
     def error(self, name: str, operation: Operation, operands: Operands) -> float:
         a, b, out = operands
         assert self._reference is not None  # made with the operands
-        out.fill_(float("nan"))
+        out.fill_(float("nan") if out.is_floating_point() else -1)
         try:
             operation(a, b, out)
             return self._reference.error(out)

@@ -10,6 +10,7 @@ from layoutgen.bench.rounds import Timer
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan
 from layoutgen.problem import Extents
+from layoutgen.rounding import F32, Types
 from layoutgen.spec import Spec
 
 Operation = Callable[[Any, Any, Any], object]  # (a, b, out): out = a @ b
@@ -33,7 +34,7 @@ class Lab(Timer, Protocol):
 
     def operator(self, spec: Spec, plans: tuple[Plan, ...]) -> Operation: ...
 
-    def operands(self, shape: Extents, modes: str) -> tuple[Any, Any, Any]:
+    def operands(self, shape: Extents, modes: str, types: Types = F32) -> tuple[Any, Any, Any]:
         """a (M, K), b (K, N) and out (M, N). Raises LayoutgenError where they don't fit."""
         ...
 

@@ -29,7 +29,7 @@ MODES = ("kn", "kk", "mn", "mk")  # the contiguous modes of a and b; kn: both ro
 METHOD = {
     "samples": "milliseconds between two CUDA events around one call, every side once a round, in shuffled order",
     "l2": "flushed before each call",
-    "inputs": "uniform(-1, 1), float32",
+    "inputs": "uniform(-1, 1) in the operands' types; integers from -127 to 127",
     "error": "largest |d - a b| / (|a| |b|) against float64, over the first and last 256 rows and 256 between",
     "tflops": "2 M N K / median",
     "ratio": "median of the rounds' ratios of speed; null where its 95% interval (low .. high) holds 1",
@@ -51,16 +51,30 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Roofs:
-    """The device of layoutgen's table that the GPU is: FP32 peak in TFLOP/s, memory bandwidth in GB/s."""
+    """The device of layoutgen's table that the GPU is: FP32 peak in TFLOP/s, memory bandwidth in GB/s.
+
+    types: of a and b. mma_tflops: the peak of mma.sync on them, where specs multiply by it and the table has one.
+    """
 
     name: str
     fp32_tflops: float
     memory_gbs: float
+    types: str = "f32"
+    mma_tflops: float | None = None
+
+    @property
+    def peak(self) -> float:
+        """TFLOP/s of what the specs multiply by, as far as it is known."""
+        return self.mma_tflops or self.fp32_tflops
+
+    @property
+    def peak_name(self) -> str:
+        return f"{self.types} mma.sync peak" if self.mma_tflops else "FP32 peak"
 
     @property
     def ridge(self) -> float:
         """FLOP per byte above which the peak is the lower roof."""
-        return 1e3 * self.fp32_tflops / self.memory_gbs
+        return 1e3 * self.peak / self.memory_gbs
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,20 @@ from layoutgen.facts import facts
 from layoutgen.plan import Plan
 from layoutgen.problem import Extents, dense
 from layoutgen.report import main_loop, read_spec
+from layoutgen.rounding import F32, Types
 from layoutgen.spec import Spec
 
 RIVALS = ("cublas", "triton")
+# What torch.mm (for int8 torch._int_mm) and our Triton kernel multiply.
+RIVAL_TYPES = {
+    "cublas": (
+        F32, Types("f16", "f16", "f16"), Types("bf16", "bf16", "bf16"), Types("tf32", "tf32", "f32"),
+        Types("f64", "f64", "f64", "f64"), Types("s8", "s8", "s32", "s32"),
+    ),
+    "triton": (F32,),
+}  # fmt: skip
 REPEATS = 30
 Case = tuple[Extents, str]
-_U = 2.0**-24  # unit roundoff of f32
 
 
 class Watch:
@@ -50,15 +58,15 @@ class Side:
     kernels: Mapping[Case, Kernel] = field(default_factory=dict)
 
 
-def allowed_error(k: int) -> float:
-    """The largest |d - a b| / (|a| |b|) that a right f32 result may have, for operands of mean zero.
+def allowed_error(k: int, types: Types = F32) -> float:
+    """The largest |d - a b| / (|a| |b|) that a right result may have, for operands of mean zero.
 
     k + 1 roundings at most (Higham, "Accuracy and Stability of Numerical Algorithms", section 3.5), and for random data
     of mean zero a number that grows next to nothing with k (Higham and Mary, "Sharper probabilistic backward error
     analysis for basic linear algebra kernels with random data", SIAM J. Sci. Comput. 42, 2020): up to k = 8192 cuBLAS
     and our specs were off by 6 units of 2^-24 at most. TF32 or a missing k is off by hundreds.
     """
-    return min(k + 1, 64) * _U
+    return types.allowed(min(k + 1, 64))
 
 
 def bench(
@@ -101,15 +109,19 @@ def bench(
     watch = watch or Watch()
     with lab or _gpu() as here:
         cases = list(dict.fromkeys((shape, pair) for shape in shapes for pair in modes))
+        types = _types(chosen, against)
         sides = [Side(name, here.rival(name)) for name in against]
         sides += _built(chosen, cases, here, watch)
+        device = here.device
+        rate = None if types.a == "f32" else device.mma_rate(types.a)
+        peak = None if rate is None else rate * device.boost_mhz * device.sms / 1e6
         result = Result(
             script(specs, shapes, modes, against, repeats), here.machine(),
-            Roofs(here.device.name, float(here.device.fp32_tflops), float(here.device.memory_gbs)), repeats,
+            Roofs(device.name, float(device.fp32_tflops), float(device.memory_gbs), types.a, peak), repeats,
         )  # fmt: skip
         watch.begin("measuring", sum((1 + repeats) * _seconds(case[0], sides) for case in cases))
         for number, case in enumerate(cases, start=1):
-            rows, conditions, interrupt = _measured(case, sides, here, repeats, watch)
+            rows, conditions, interrupt = _measured(case, types, sides, here, repeats, watch)
             result = replace(
                 result, rows=result.rows + rows, conditions=(*result.conditions, conditions),
                 complete=number == len(cases) and interrupt is None,
@@ -228,17 +240,39 @@ def _kernel(plan: Plan, artifact: build.Artifact, case: Case, lab: Lab) -> Kerne
     )
 
 
+def _types(specs: Sequence[Spec], against: Sequence[str]) -> Types:
+    """The types that all specs have. Raises RequestError where they differ, or a rival doesn't multiply them."""
+    found = {
+        each.name: Types(each.operands.a.dtype, each.operands.b.dtype, each.operands.c.dtype, each.operands.accumulate)
+        for each in specs
+    }
+    (first, types), *others = found.items()
+    for name, other in others:
+        if other != types:
+            raise RequestError(
+                "the specs of a bench multiply the same types, since every side has the same operands",
+                got=f"{first}: {types}; {name}: {other}", fix=f"measure {name} by itself",
+            )  # fmt: skip
+    for rival in against:
+        if types not in RIVAL_TYPES[rival]:
+            raise RequestError(
+                f"{rival} multiplies the types of the specs",
+                got=str(types), allowed="; ".join(map(str, RIVAL_TYPES[rival])), fix="pass --against none",
+            )  # fmt: skip
+    return types
+
+
 def _measured(
-    case: Case, sides: Sequence[Side], lab: Lab, repeats: int, watch: Watch
+    case: Case, types: Types, sides: Sequence[Side], lab: Lab, repeats: int, watch: Watch
 ) -> tuple[tuple[Row, ...], Conditions, KeyboardInterrupt | None]:
     """Check every side, then time those that are right. An interruption keeps the whole rounds before it."""
     shape, modes = case
     share, what = _seconds(shape, sides), f"{'x'.join(map(str, shape))} {modes}"
-    operands = lab.operands(shape, modes)
+    operands = lab.operands(shape, modes, types)
     checked = {}
     for side in sides:
         watch.step(f"{what}: checking {side.name}", share / len(sides))
-        checked[side.name] = _checked(side, operands, lab, shape[2])
+        checked[side.name] = _checked(side, operands, lab, allowed_error(shape[2], types))
     calls: dict[str, Call] = {
         side.name: partial(side.operation, *operands) for side in sides if checked[side.name].failure is None
     }
@@ -268,8 +302,7 @@ class Checked:
     failure: str | None
 
 
-def _checked(side: Side, operands: tuple[object, object, object], lab: Lab, k: int) -> Checked:
-    allowed = allowed_error(k)
+def _checked(side: Side, operands: tuple[object, object, object], lab: Lab, allowed: float) -> Checked:
     try:
         error = lab.error(side.name, side.operation, operands)
     except (BuildError, OperandError) as refused:

@@ -11,8 +11,8 @@ from layoutgen.errors import counted
 from layoutgen.facts import AccessFacts, Facts
 from layoutgen.plan import Plan
 from layoutgen.plan.model import Operand, SharedOperand
-from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, contiguous_mode, vector_width
+from layoutgen.plan.variants import MAX_STAGES
 from layoutgen.spec import Spec
 
 FEW_CONFLICTS = 1 / 32  # of a k-tile's clocks: what conflicts add below this is lost beside all else
@@ -145,12 +145,15 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
             f"{counted(warps, 'resident warp')}, limited by {' and '.join(resident.limited_by)}",
             f"{device.schedulers_per_sm} on {device.name}", "use more warps, or smaller blocks of which more fit",
         )  # fmt: skip
+    if found.peak is None:
+        return  # how long multiplying takes is not known
+    what = "atoms" if found.plan.uses_atoms else "FFMAs"
     clocks = found.bound.clocks
     if clocks["L1"] > max(clocks["compute"], clocks["issue slots"], clocks["shared memory"]):
         yield warning(
             spec, "l1-bound", "shared.stages" if found.shared.stages == 0 else "tiling.block",
-            "loads from global memory take no longer over a k-tile than its FFMAs do",
-            f"{clocks['L1']:.0f} clocks of 128-byte lines from L1, for {clocks['compute']:.0f} of FFMAs",
+            f"loads from global memory take no longer over a k-tile than its {what} do",
+            f"{clocks['L1']:.0f} clocks of 128-byte lines from L1, for {clocks['compute']:.0f} of {what}",
             f"at most {max(clocks['compute'], clocks['issue slots']):.0f}",
             "bring A and B to shared memory once, with 1 stage or more" if found.shared.stages == 0
             else "let neighbouring threads copy neighbouring elements of global memory",
@@ -160,12 +163,15 @@ def _idle(spec: Spec, found: Facts) -> Iterator[Finding]:
         paired = ", or lanes that read alike in pairs, as (4,(2,4)):(2,(1,8)) does" if apart else ""
         copies = sum(each.wavefronts for each in found.accesses if each.opcode in ("cp.async", "st.shared"))
         yield warning(
-            spec, "shared-bound", "tiling.values", "shared memory takes no longer over a k-tile than its FFMAs do",
+            spec, "shared-bound", "tiling.warps" if found.plan.uses_atoms else "tiling.values",
+            f"shared memory takes no longer over a k-tile than its {what} do",
             f"{clocks['shared memory']:.0f} clocks of wavefronts, {copies} of them copies', "
-            f"for {clocks['compute']:.0f} of FFMAs"
+            f"for {clocks['compute']:.0f} of {what}"
             + (f"; of {' and '.join(apart)} no pairs of lanes read alike: twice the wavefronts" if apart else ""),
             f"at most {max(clocks['compute'], clocks['issue slots']):.0f}, give or take a tenth",
-            f"give a thread more values, in both modes alike, for each load and copy to feed more FFMAs{paired}",
+            "give a warp a larger tile, in both modes alike, for each load and copy to feed more atoms"
+            if found.plan.uses_atoms
+            else f"give a thread more values, in both modes alike, for each load and copy to feed more FFMAs{paired}",
         )  # fmt: skip
 
 
@@ -177,7 +183,7 @@ def _narrow(spec: Spec, primary: Plan, operand: SharedOperand) -> Iterator[Findi
     thread = (primary.threads.m, primary.threads.n)[index]
     run = vector_width(primary.tile.value_mode[index], (thread,), widest)
     loaded = operand.fragment.vector
-    if loaded < run:
+    if loaded < run and not primary.uses_atoms:
         yield warning(
             spec, "narrow-loads", f"shared.{name}", f"a thread's runs of values of {upper} are loaded in one access",
             f"{loaded * itemsize}-byte loads through {operand.shared.layout[:2]}", f"{run * itemsize} bytes",

@@ -11,9 +11,10 @@ from layoutgen.check.findings import Finding, error
 from layoutgen.errors import PlanError
 from layoutgen.facts import cover_c
 from layoutgen.hw.devices import Device
-from layoutgen.plan.simt import MAX_STAGES
+from layoutgen.plan.mma import require_atom
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE, compose_tile, map_threads, mend_cover, numbers, renumbered
+from layoutgen.plan.variants import MAX_STAGES
 from layoutgen.spec import Spec
 from layoutgen.spec_fields import Arch
 
@@ -83,7 +84,8 @@ def sizes(spec: Spec, device: Device) -> Iterator[Finding]:
         )  # fmt: skip
         return
     block_m, block_n, block_k = spec.tiling.block
-    dense = (block_m + block_n) * block_k * ITEMSIZE[spec.operands.a.dtype]
+    a, b = (ITEMSIZE[each.dtype] for each in (spec.operands.a, spec.operands.b))
+    dense = (block_m * a + block_n * b) * block_k
     yield from fits_block(spec, device, dense, "tiling.block", "use a smaller block tile")
 
 
@@ -132,6 +134,7 @@ def fits_block(spec: Spec, device: Device, stage_bytes: int, key: str, fix: str)
 
 def levels(spec: Spec, device: Device) -> Iterator[Finding]:
     """Raises PlanError where the levels of C do not compose."""
+    require_atom(spec)
     tile = compose_tile(spec)
     each_m, each_n = (layout.size for layout in tile.value_mode)
     of_tile = 0 if spec.shared.stages else (each_m + each_n) * tile.block[2]  # in registers, where nothing is shared

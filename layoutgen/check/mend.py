@@ -15,9 +15,9 @@ from layoutgen.check.problem import GROUP
 from layoutgen.plan import Plan
 from layoutgen.plan.copies import default_atom
 from layoutgen.plan.model import SharedOperand
-from layoutgen.plan.simt import MAX_STAGES
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, default_shared
 from layoutgen.plan.tile import WARP_SIZE, largest_divisor
+from layoutgen.plan.variants import MAX_STAGES
 from layoutgen.spec import Copy, Spec
 from layoutgen.spec_fields import Tiler
 

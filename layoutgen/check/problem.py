@@ -9,7 +9,7 @@ from layoutgen.check.findings import Finding, hint
 from layoutgen.errors import counted
 from layoutgen.facts import Facts, ProblemFacts, raster_traffic
 from layoutgen.plan import Plan
-from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES
 from layoutgen.spec import Spec
 
 FEW_WAVES = 0.8  # of the slots' time must have a tile
@@ -45,22 +45,29 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
         yield hint(
             spec, "alignment", "operands", "rows of the problem start on the boundaries that the spec's copies need",
             f"{m} x {n} x {k}, dense, which variant {found.plan.variant} takes",
-            f"rows of a multiple of 4 floats, which variant {plans[0].variant} takes",
-            f"pad the rows of {_aligned(plans[0])} to a multiple of 4 floats",
+            f"rows of a multiple of {_run(plans[0])}, which variant {plans[0].variant} takes",
+            f"pad the rows of {_aligned(plans[0])} to a multiple of {_run(plans[0])}",
         )  # fmt: skip
     yield from _raster(spec, found, found.problem)
     clocks, device = found.bound.clocks, found.device
     if found.bound.limiter == "global memory":
-        of_itself = found.problem.roof < device.fp32_tflops
+        peak = found.peak or device.fp32_tflops
+        of_itself = found.problem.roof < peak
         yield hint(
             spec, "memory-bound", "tiling.block", "reading a k-tile from memory takes no longer than multiplying it",
-            f"{clocks['global memory']:.0f} clocks of reading for {clocks['compute']:.0f} of FFMAs",
+            f"{clocks['global memory']:.0f} clocks of reading for {clocks['compute']:.0f} of multiplying",
             f"at most {max(clocks['compute'], clocks['issue slots']):.0f}",
             f"nothing here does: the problem's own {found.problem.work.intensity:.3g} FLOP a byte feed no more than "
-            f"{found.problem.roof:.1f} of {device.fp32_tflops:.1f} TFLOP/s"
+            f"{found.problem.roof:.1f} of {peak:.1f} TFLOP/s"
             if of_itself
             else "use a larger block tile, or a larger schedule.group",
         )  # fmt: skip
+
+
+def _run(plan: Plan) -> str:
+    """What 16 bytes of a row hold."""
+    count = VECTOR_BYTES // ITEMSIZE[plan.a.dtype]
+    return f"{count} {'floats' if plan.a.dtype == 'f32' else 'elements'}"
 
 
 def _smaller(found: Facts, m: int, n: int) -> str:
@@ -82,7 +89,7 @@ def _aligned(primary: Plan) -> str:
     """The matrices whose rows a variant accesses by more than an element."""
     need = primary.requirements
     names = [
-        name for name, each in (("A", need.a), ("B", need.b), ("D", need.c)) if each.align > ITEMSIZE[primary.dtype]
+        name for name, each in (("A", need.a), ("B", need.b), ("D", need.c)) if each.align > ITEMSIZE[primary.a.dtype]
     ]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 

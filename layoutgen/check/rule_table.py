@@ -105,13 +105,13 @@ EVERY: tuple[Rule, ...] = (
     ),
     _read(
         "dtype",
-        "Operands are f32: the one type that layoutgen multiplies so far.",
+        "Operands are of a type that FFMAs (f32) or an MMA atom multiplies.",
         "A spec for another type would be planned as what it is not.",
-        {"operands.a.dtype": "bf16"},
+        {"operands.a.dtype": "f8"},
     ),
     _read(
         "accumulate",
-        "Sums are kept in f32.",
+        "Sums are kept in f32, f64 of doubles, s32 of integers.",
         "An f16 accumulator has 11 bits and ends at 65504: sums of a few thousand products lose most of their digits "
         "or overflow.",
         {"operands.accumulate": "f16"},

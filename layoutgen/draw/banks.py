@@ -17,7 +17,7 @@ from layoutgen.facts import (
     write_executions,
 )
 from layoutgen.facts.banks import Phase
-from layoutgen.plan.model import Plan
+from layoutgen.plan.model import Plan, SharedOperand
 from layoutgen.plan.tile import WARP_SIZE
 
 UNIT = (22.0, 17.0)
@@ -35,7 +35,9 @@ def banks_level(plan: Plan) -> Drawing:
             every = (fragment_executions if reads else write_executions)(plan, operand)
             shown = max(every, key=lambda each: (each.wavefronts, -each.conflict_free))  # the first of those
             worst.append((shown, sum(each.wavefronts == shown.wavefronts for each in every), len(every)))
-            panels += _panels(shown, operand.fragment.depth, first_word(plan, operand), each_takes.get(shown.name))
+            panels += _panels(
+                shown, brought_k(plan, operand, shown), first_word(plan, operand), each_takes.get(shown.name)
+            )
         groups.append(panels)
     every_phase = [phase for shown, *_ in worst for phase in shown.phases]
     least = any(shown.opcode == "cp.async" for shown, *_ in worst)
@@ -81,10 +83,20 @@ def _spread(panels: list[Panel]) -> tuple[Panel, ...]:
     )
 
 
-def _panels(shown: Execution, depth: int, first: int, estimate: float | None) -> list[Panel]:
+def brought_k(plan: Plan, operand: SharedOperand, shown: Execution) -> range:
+    """The k that a fragment's load brings, of atoms those that they multiply at once; none for a copy."""
+    if shown.k is None:
+        return range(0)
+    if plan.uses_atoms:
+        atom_k = plan.atom.layouts.shape_mnk[2]
+        return range(shown.k * atom_k, (shown.k + 1) * atom_k)
+    return range(shown.k, shown.k + operand.fragment.depth)
+
+
+def _panels(shown: Execution, brought: range, first: int, estimate: float | None) -> list[Panel]:
     """The lanes over the banks, and the wavefronts of each phase.
 
-    depth: how many k a fragment's load brings. first: the operand's first word. estimate: of a cp.async, as the facts
+    brought: the k of a fragment's load. first: the operand's first word. estimate: of a cp.async, as the facts
     have it.
     """
     boxes = [Box(0, 0, WARP_SIZE, BANKS, "panel")]
@@ -103,7 +115,7 @@ def _panels(shown: Execution, depth: int, first: int, estimate: float | None) ->
     edges = tuple(phase.lanes[0] for phase in shown.phases[1:])
     lanes = Panel(
         f"banks_{shown.name}",
-        _title(shown, depth, estimate),
+        _title(shown, brought, estimate),
         WARP_SIZE,
         BANKS,
         UNIT,
@@ -131,10 +143,11 @@ def _words(shown: Execution, lane: int) -> range:
     return range(begin, begin + max(1, shown.bytes // BANK_BYTES)) if address is not None else range(0)
 
 
-def _title(shown: Execution, depth: int, estimate: float | None) -> str:
+def _title(shown: Execution, brought: range, estimate: float | None) -> str:
     """Which execution, and what it takes."""
     which = f"warp {shown.warp}, instruction {shown.instruction}"
-    which += "" if shown.k is None else f" of k = {shown.k}" + f" .. {shown.k + depth - 1}" * (depth > 1)
+    which += f" of k = {brought[0]}" if brought else ""
+    which += f" .. {brought[-1]}" if len(brought) > 1 else ""
     least = "" if estimate is None else "at least "
     plural = "" if shown.wavefronts == 1 else "s"
     free = "no conflict" if shown.wavefronts == shown.conflict_free else f"{shown.conflict_free} without conflicts"

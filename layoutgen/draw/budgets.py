@@ -117,7 +117,9 @@ def aside(found: Facts) -> Aside:
         ()
         if found.ceiling is None
         else tuple(Clocks(name, clocks, name == bound.limiter) for name, clocks in bound.clocks.items()),
-        Roofline(device.fp32_tflops, device.memory_gbs, tuple(points), found.ceiling, bound.limiter),
+        None
+        if found.peak is None
+        else Roofline(found.peak, device.memory_gbs, tuple(points), found.ceiling, bound.limiter),
         None if found.problem is None else _launch(found.problem),
     )
 

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from layoutgen.algebra import Offsets
 from layoutgen.draw.cells import merge
+from layoutgen.draw.memory import held_words
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, rows
 from layoutgen.draw.palette import TONES, alike, tone
-from layoutgen.facts import BANKS, c_owners, shared_words
+from layoutgen.facts import BANKS, NOBODY, c_owners
 from layoutgen.plan.model import OperandName, Plan, SharedOperand
 from layoutgen.plan.tile import WARP_SIZE
 
@@ -132,10 +133,9 @@ def _owners(name: str, thread: Offsets, changed: Changed, side: float) -> Panel:
 
 def _held(operand: SharedOperand) -> Offsets:
     """What each word of a stage holds, x + FAR k or NOTHING; shape (rows, 32)."""
-    words = shared_words(operand.shared)
-    held = np.full(-(-operand.shared.stage_elements // BANKS) * BANKS, NOTHING, dtype=np.int64)
-    x, k = np.indices(words.shape)
-    held[words] = x + FAR * k
+    x, k = held_words(operand)
+    held = np.full(-(-k.size // BANKS) * BANKS, NOTHING, dtype=np.int64)
+    held[: k.size] = np.where(k == NOBODY, NOTHING, x + FAR * k)
     return held.reshape(-1, BANKS)
 
 

@@ -21,8 +21,8 @@ from layoutgen.draw.palette import DARK, LIGHT, Palette, rules, tone, variables
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.draw.svg import panel_svg
 from layoutgen.draw.timeline import Moment, stage_names, timeline
-from layoutgen.facts import BANKS, SECTOR_BYTES, c_owners, first_word, fragment_executions
-from layoutgen.plan.model import Operand, Plan, SharedOperand
+from layoutgen.facts import BANK_BYTES, BANKS, SECTOR_BYTES, atom_owners, c_owners, first_word, fragment_executions
+from layoutgen.plan.model import AtomFragment, Operand, Plan, SharedOperand
 from layoutgen.plan.schedule import work
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
@@ -134,7 +134,9 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, Any]:
         "x": operand.x,
         "contiguous": operand.contiguous,
         "itemsize": ITEMSIZE[operand.dtype],
-        "vector": shared.fragment.vector if shared else fetch.read_vector,
+        "vector": _together(shared) if shared else fetch.read_vector,
+        "atom": plan.uses_atoms,
+        "brings": _brings(operand),
         "along": shared.fragment.mode if shared else fetch.read_mode,
         "shared": _shared(plan, shared) if shared else None,
         "copy": {
@@ -148,17 +150,43 @@ def _operand(plan: Plan, operand: Operand) -> dict[str, Any]:
     }
 
 
+def _together(operand: SharedOperand) -> int:
+    """The elements that a thread's load brings from where it points: a vector, or of ldmatrix a row of a matrix."""
+    fragment = operand.fragment
+    if isinstance(fragment, AtomFragment):
+        return max(fragment.load.bytes // ITEMSIZE[operand.dtype], 1)
+    return fragment.vector
+
+
+def _brings(operand: Operand) -> str:
+    """What brings it, after its bytes."""
+    if isinstance(operand, SharedOperand) and operand.fragment.load.opcode != "ld.shared":
+        return f"row, by {operand.fragment.load.opcode}"
+    return "load"
+
+
+def _atom_loads(plan: Plan, operand: SharedOperand) -> list[list[int]]:
+    """(x, k within an atom's K) -> which of its warp's loads brings it."""
+    fragment = operand.fragment
+    assert isinstance(fragment, AtomFragment)
+    of_first = atom_owners(plan, operand).register[:, : plan.atom.layouts.shape_mnk[2]]
+    loads: list[list[int]] = (of_first // fragment.registers).tolist()
+    return loads
+
+
 def _shared(plan: Plan, operand: SharedOperand) -> dict[str, Any]:
     x, k, stage = operand.shared.layout
     return {
         "vectors": operand.fragment.vectors,
-        "depth": operand.fragment.depth,
+        "depth": plan.atom.layouts.shape_mnk[2] if plan.uses_atoms else operand.fragment.depth,
+        "loads": _atom_loads(plan, operand) if plan.uses_atoms else None,
+        "swizzle": {"mask": operand.shared.swizzle.source_mask, "shift": operand.shared.swizzle.shift},
         "first_word": first_word(plan, operand),
         # By k, or as many as a load brings, then load, then warp: wavefronts, and what they were without conflicts.
         "wavefronts": [[each.wavefronts, each.conflict_free] for each in fragment_executions(plan, operand)],
-        "word_x": _list(x),
-        "word_k": _list(k),
-        "word_stage": _list(stage),
+        "element_x": _list(x),
+        "element_k": _list(k),
+        "word_stage": [offset * ITEMSIZE[operand.dtype] // BANK_BYTES for offset in _list(stage)],
     }
 
 

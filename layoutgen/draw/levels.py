@@ -19,6 +19,7 @@ MOST_TILES = 32  # drawn along each mode of C
 MOST_BLOCKS = 1 << 20
 LEAST, LONGEST = 640, 1024  # pixels of the longer side of a block tile: lines and letters are of one size
 BIGGEST_ELEMENT = 5.0  # of a tile that is not small
+LOWEST = 8.0  # pixels of the lowest piece that has room for a number
 NARROW = 44.0  # pixels of a piece that has room for a number only
 
 
@@ -146,10 +147,11 @@ def warp_level(plan: Plan) -> Drawing:
 
 
 def lane_level(plan: Plan) -> Drawing:
-    """Which lane of warp 0 owns each (m, n); the other warps blank."""
+    """Which lane of warp 0 owns each (m, n); the other warps blank. Beside it an MMA atom, where those multiply."""
     owners = c_owners(plan.tile, plan.threads)
     # One number for each look: lanes of warp 0 as they are, other warps beyond them.
     number = np.where(owners.warp == 0, owners.lane, WARP_SIZE + owners.warp)
+    outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in merge(owners.warp))
     boxes = []
     for r in merge(number):
         place = (r.row, r.column, r.rows, r.columns)
@@ -158,16 +160,38 @@ def lane_level(plan: Plan) -> Drawing:
             if r.value < WARP_SIZE
             else Box(*place, "panel", f"warp {r.value - WARP_SIZE}")
         )
-    numbers = "Lanes are too small for numbers" if len(boxes) > MOST_BOXES else "Numbers are lanes"
-    outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in merge(owners.warp))
+    lowest = min(box.rows for box in boxes if box.look != "panel") * unit(*plan.tile.block[:2])
+    small = len(boxes) > MOST_BOXES or lowest < LOWEST
+    numbers = "Lanes are too small for numbers" if small else "Numbers are lanes"
+    pieces = "each of the pieces that bear its number" if not small else "pieces of its colour"
+    panels = [
+        _tile_panel(plan, "lane", boxes, outlines),
+        *([_atom_panel(plan, owners.lane)] if plan.uses_atoms else []),
+    ]
     values = (plan.tile.value_mode[0].size, plan.tile.value_mode[1].size)
     return Drawing(
         f"{plan.name}: which lane owns what of warp 0's tile",
         f"{numbers}, placed by (lane_m, lane_n) → lane = {plan.tile.lanes}. A lane owns {values[0]} "
-        f"× {values[1]} values, in each of the pieces that bear its number; the other warps do the same beside it.",
-        beside([_tile_panel(plan, "lane", boxes, outlines)]),
-        (Key("t0", "a lane's piece: eight colours, repeated; the number tells"), Key("panel", "other warps")),
+        f"× {values[1]} values, in {pieces}; the other warps do the same beside it."
+        + " At the right, the first atom of warp 0, with its lanes' numbers."
+        * plan.uses_atoms,
+        beside(panels),
+        (
+            Key("t0", f"a lane's piece: eight colours, repeated{'' if small else '; the number tells'}"),
+            Key("panel", "other warps"),
+        ),
     )
+
+
+def _atom_panel(plan: Plan, lanes: Offsets) -> Panel:
+    """The first atom's part of the tile of C, by lane."""
+    rows, columns, _ = plan.atom.layouts.shape_mnk
+    boxes = tuple(
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value), str(r.value)) for r in merge(lanes[:rows, :columns])
+    )
+    ticks = [tuple(Tick(at, str(at)) for at in range(extent)) for extent in (rows, columns)]
+    title = f"atom  {rows} × {columns}"
+    return Panel("atom", title, rows, columns, (24.0, 20.0), boxes, top=ticks[1], left=ticks[0])
 
 
 def jumps(coordinates: Offsets) -> tuple[int, ...]:
@@ -249,7 +273,7 @@ def _registers(plan: Plan, thread: int) -> Panel:
 
 def order_level(plan: Plan) -> Drawing:
     """The order in which a thread multiplies the values of its tile for one k, and which operand a step has at hand."""
-    rows, columns = (mode.size for mode in plan.tile.value_mode)
+    rows, columns = plan.order.extents
     place = [(value % rows, value // rows) for value in plan.order.values()]
     boxes, before, at_hand = [], (-1, -1), 0
     for step, (row, column) in enumerate(place):
@@ -258,7 +282,7 @@ def order_level(plan: Plan) -> Drawing:
         before, at_hand = (row, column), at_hand + any(same)
     panel = Panel(
         "order",
-        f"values of a thread  {rows} × {columns}",
+        f"{'atoms of a warp' if plan.uses_atoms else 'values of a thread'}  {rows} × {columns}",
         rows,
         columns,
         (52.0, 34.0),
@@ -269,10 +293,15 @@ def order_level(plan: Plan) -> Drawing:
         grid=True,
     )
     steps = rows * columns
+    what, whose, factors = (
+        ("atoms of one K", "a warp's atoms", "fragment")
+        if plan.uses_atoms
+        else ("multiply-adds of one k", "a thread's FFMAs", "register")
+    )
     return Drawing(
-        f"{plan.name}: the order of a thread's FFMAs",
-        f"Numbers are the {steps} multiply-adds of one k as they are issued: {order_words(plan.order, plan.tile)}. "
-        f"Each multiplies its row's register of A by its column's of B. {at_hand} of the {steps} have one of them in "
+        f"{plan.name}: the order of {whose}",
+        f"Numbers are the {steps} {what} as they are issued: {order_words(plan.order)}. "
+        f"Each multiplies its row's {factors} of A by its column's of B. {at_hand} of the {steps} have one of them in "
         "common with the step before, whose value is at hand; a line joins neighbours.",
         beside([panel]),
         (

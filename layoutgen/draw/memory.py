@@ -11,12 +11,13 @@ from layoutgen.draw.palette import TONES, alike, tone
 from layoutgen.facts import (
     BANK_BYTES,
     BANKS,
+    NOBODY,
     CopyOwners,
     access_facts,
     copy_owners,
     fetch_pieces,
     first_word,
-    shared_words,
+    shared_offsets,
     turned,
 )
 from layoutgen.plan.model import Copy, Operand, Plan, SharedOperand
@@ -24,6 +25,7 @@ from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
 MOST_WORDS = 1 << 12  # of a stage whose cells tell their element; of larger ones colours tell k
+MOST_CELLS = 6000  # boxes and labels of a stage, drawn one by one
 MOST_REGIONS = 16  # of a panel's passes that get an outline; of finer ones the lines would hide the cells
 FOLD = 32  # elements of x in one panel of a copy
 OTHERS = -1  # in place of a piece: what only other warps load
@@ -31,32 +33,36 @@ OTHERS = -1  # in place of a piece: what only other warps load
 
 def smem_level(plan: Plan, operand: SharedOperand) -> Drawing:
     """One stage of an operand's shared memory, a row of banks at a time: which (x, k) each word holds."""
-    words = shared_words(operand.shared)
-    extent, block_k = words.shape
-    stage = operand.shared.stage_elements
+    itemsize = ITEMSIZE[operand.dtype]
+    several, halves = (
+        max(BANK_BYTES // itemsize, 1),
+        max(itemsize // BANK_BYTES, 1),
+    )  # elements a word, words an element
+    x, k = held_words(operand)
+    extent, block_k = operand.tile
+    stage = k.size
     first = first_word(plan, operand)
     before = first % BANKS  # words of the first row that are another operand's
     rows = -(-(before + stage) // BANKS)
     holds = np.full(rows * BANKS, -2, dtype=np.int64)  # k of the element in each word, -1 padding, -2 not this stage
-    holds[before : before + stage] = -1
-    x, k = np.indices(words.shape)
-    cells = before + words
-    holds[cells] = k
+    used = np.flatnonzero(k != NOBODY)
+    apart = several if bool((k[used] % several == 0).all()) else 1  # k between those that stand first in a word
+    holds[before : before + stage] = np.where(k == NOBODY, -1, k // apart)
     boxes = [
         Box(r.row, r.column, r.rows, r.columns, {-1: "pad", -2: "panel"}.get(r.value, tone(r.value)))
         for r in merge(holds.reshape(rows, BANKS))
     ]
     labels = (
         ()
-        if words.size > MOST_WORDS
-        else tuple(
-            Box(cell // BANKS, cell % BANKS, 1, 1, "", f"{i},{j}")
-            for cell, i, j in sorted(zip(*(each.reshape(-1).tolist() for each in (cells, x, k)), strict=True))
-        )
+        if used.size > MOST_WORDS or len(boxes) + used.size > MOST_CELLS
+        else tuple(Box(*divmod(before + word, BANKS), 1, 1, "", f"{x[word]},{k[word]}") for word in used.tolist())
     )
     name, mode = operand.name.upper(), operand.x
-    padding = stage - words.size
+    padding = stage - used.size
     held = f"({mode},k)" if labels else "k"
+    held += (
+        f" of the first of {several} elements" if several > 1 else f" of the element of {halves} words" * (halves > 1)
+    )
     panel = Panel(
         f"smem_{operand.name}",
         "bank",
@@ -68,20 +74,48 @@ def smem_level(plan: Plan, operand: SharedOperand) -> Drawing:
         top=tuple(Tick(bank, str(bank)) for bank in range(BANKS)),
         left=tuple(Tick(row, str(max(0, row * BANKS - before))) for row in range(rows)),
         grid=True,
+        flat=len(boxes) + len(labels) > MOST_CELLS,
     )
     return Drawing(
         f"{plan.name}: {name}'s {extent} × {block_k} tile in shared memory",
         f"Each cell is a word of {BANK_BYTES} bytes with the {held} that it holds; at the left the first word of "
-        f"each row, above it the bank. (x, k, stage) → word = {operand.shared.layout}. "
+        f"each row, above it the bank. (x, k, stage) → {_unit(operand)} = {_layout(operand)}. "
         f"{'The only stage' if plan.stages == 1 else f'One stage of {plan.stages}'}: {stage} words"
         + (f", {padding} of them padding." if padding else ", no padding.")
         + (f" {name} begins at word {first} of the block's shared memory, in bank {before}." if first else ""),
         beside([panel]),
         (
-            *(Key(tone(k), f"k = {alike(k, block_k)}") for k in range(min(TONES, block_k))),
+            *(Key(tone(at), f"k = {_alike(at, apart, block_k)}") for at in range(min(TONES, block_k // apart))),
             *([Key("pad", "padding: holds nothing")] if padding else []),
         ),
     )
+
+
+def held_words(operand: SharedOperand) -> tuple[Offsets, Offsets]:
+    """Word of a stage -> x and k of the first element that it holds, or of which it holds a part; NOBODY for none."""
+    begins = shared_offsets(operand.shared).reshape(-1) * ITEMSIZE[operand.dtype]
+    order = np.argsort(-begins)  # a word's first element last, to stay
+    x, k = np.unravel_index(order, operand.tile)
+    found = np.full((2, operand.shared.stage_elements * ITEMSIZE[operand.dtype] // BANK_BYTES), NOBODY, dtype=np.int64)
+    for part in range(0, max(ITEMSIZE[operand.dtype], BANK_BYTES), BANK_BYTES):
+        found[:, (begins[order] + part) // BANK_BYTES] = x, k
+    return found[0], found[1]
+
+
+def _alike(index: int, apart: int, count: int) -> str:
+    """Which k have the index-th tone, of those that stand first in a word, at most two by number."""
+    every = range(index * apart, count, TONES * apart)
+    return ", ".join(map(str, every[:2])) + (", .." if len(every) > 2 else "")
+
+
+def _unit(operand: SharedOperand) -> str:
+    return "word" if ITEMSIZE[operand.dtype] == BANK_BYTES else "element"
+
+
+def _layout(operand: SharedOperand) -> str:
+    """The layout of an operand's shared memory, behind its swizzle."""
+    swizzle = operand.shared.swizzle
+    return f"{swizzle} o 0 o {operand.shared.layout}" if swizzle.bits else str(operand.shared.layout)
 
 
 def copy_level(plan: Plan, operand: Operand) -> Drawing:

@@ -12,17 +12,19 @@ from layoutgen.errors import RequestError
 from layoutgen.explain.model import Entry, Rows, Section, Text
 from layoutgen.explain.words import plural, runs
 from layoutgen.facts import (
+    BANK_BYTES,
     NOBODY,
     SECTOR_BYTES,
     Side,
+    atom_owners,
     c_owners,
     copy_owners,
     fetch_piece,
     fragment_piece,
     shared_banks,
-    shared_words,
+    shared_offsets,
 )
-from layoutgen.plan.model import Fetch, Operand, Plan, SharedOperand
+from layoutgen.plan.model import AtomFragment, Fetch, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
@@ -64,6 +66,22 @@ class SharedSource(Source):
     position: int
     depth: int
     loaded: tuple[int, ...]
+    word: tuple[tuple[int, ...], ...]
+    bank: tuple[tuple[int, ...], ...]
+    write: tuple[tuple[tuple[int, int], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AtomSource(Source):
+    """A Source of MMA atoms, by way of shared memory.
+
+    lane, load, held: [k], which lane of the element's warp holds it, by which of its loads, in which of its registers.
+    word, bank, write: as for SharedSource.
+    """
+
+    lane: tuple[int, ...]
+    load: tuple[int, ...]
+    held: tuple[int, ...]
     word: tuple[tuple[int, ...], ...]
     bank: tuple[tuple[int, ...], ...]
     write: tuple[tuple[tuple[int, int], ...], ...]
@@ -124,24 +142,39 @@ def _source(plan: Plan, operand: Operand, thread: int, x: int, value: int) -> So
     owners = copy_owners(copy, operand.tile)
     elements = [(int(owners.element_x[x, k]), int(owners.element_k[x, k])) for k in ks]
     copiers = tuple(int(owners.thread[x, k]) for k in ks)
+    itemsize = ITEMSIZE[operand.dtype]
+    common: dict[str, Any] = {
+        "operand": operand.name,
+        "x": x,
+        "register": value,
+        "copier": copiers,
+        "element": tuple(elements),
+        "read": tuple(access(copy, t, e, "read") for t, e in zip(copiers, elements, strict=True)),
+        "sector": tuple(_sector(operand, x, k) for k in ks),
+        "word": tuple(
+            tuple((shared_offsets(operand.shared, stage)[x] * itemsize // BANK_BYTES).tolist()) for stage in stages
+        ),
+        "bank": tuple(tuple(shared_banks(plan, operand, stage)[x].tolist()) for stage in stages),
+        "write": tuple(access(copy, t, e, "write") for t, e in zip(copiers, elements, strict=True)),
+    }
+    if isinstance(operand.fragment, AtomFragment):
+        held = atom_owners(plan, operand)
+        registers = held.register[x]
+        return AtomSource(
+            **common,
+            lane=tuple(held.lane[x].tolist()),
+            load=tuple((registers // operand.fragment.registers).tolist()),
+            held=tuple(registers.tolist()),
+        )
     piece = fragment_piece(operand.fragment, value)
     values = plan.tile.value_mode["mn".index(operand.x)]
     base = x - values(value)
     return SharedSource(
-        operand=operand.name,
-        x=x,
-        register=value,
-        copier=copiers,
-        element=tuple(elements),
-        read=tuple(access(copy, t, e, "read") for t, e in zip(copiers, elements, strict=True)),
-        sector=tuple(_sector(operand, x, k) for k in ks),
+        **common,
         load=piece.i,
         position=piece.position,
         depth=operand.fragment.depth,
         loaded=tuple(base + values(piece.first[0] + v) for v in range(piece.width)),
-        word=tuple(tuple(shared_words(operand.shared, stage)[x].tolist()) for stage in stages),
-        bank=tuple(tuple(shared_banks(plan, operand, stage)[x].tolist()) for stage in stages),
-        write=tuple(access(copy, t, e, "write") for t, e in zip(copiers, elements, strict=True)),
     )
 
 
@@ -189,6 +222,8 @@ def element_section(plan: Plan, found: Element) -> Section:
 def _told(plan: Plan, operand: Operand, source: Source) -> list[Entry]:
     upper, x = operand.name.upper(), source.x
     origin = f"{upper}[{operand.x}0+{x},k0+k]"
+    if isinstance(operand, SharedOperand) and isinstance(source, AtomSource):
+        return _told_of_atoms(plan, operand, source, origin)
     if not (isinstance(operand, SharedOperand) and isinstance(source, SharedSource)):
         owners = c_owners(plan.tile, plan.threads).thread
         others = np.unique(owners[x] if operand.x == "m" else owners[:, x]).size - 1
@@ -215,6 +250,34 @@ def _told(plan: Plan, operand: Operand, source: Source) -> list[Entry]:
     ]
 
 
+def _told_of_atoms(plan: Plan, operand: SharedOperand, source: AtomSource, origin: str) -> list[Entry]:
+    """Which lanes hold the first atom's factors, register by register, and the banks that they came from."""
+    ks: dict[tuple[int, int], list[int]] = {}
+    for k in range(plan.atom.layouts.shape_mnk[2]):
+        ks.setdefault((source.lane[k], source.held[k]), []).append(k)
+
+    def row(name: str, each: tuple[int, ...]) -> tuple[str, tuple[str, ...]]:
+        told = (dict.fromkeys("-" if each[k] == NOBODY else str(each[k]) for k in group) for group in ks.values())
+        return name, tuple(",".join(cell) for cell in told)
+
+    load = f"load {runs([each + 1 for each in source.load])} of {operand.fragment.vectors}"
+    return [
+        Text(
+            f"{operand.name.upper()}({source.x},k): lanes {runs(source.lane)} get the first "
+            f"{plan.atom.layouts.shape_mnk[2]} k by {load}; {_sectors(operand, source)}:"
+        ),
+        Rows(
+            (
+                ("k", tuple(runs(group) for group in ks.values())),
+                ("lane, register", tuple(f"{lane} r{register}" for lane, register in ks)),
+                row(f"bank{of_stage(plan, 0)}", source.bank[0]),
+                row("copied by thread", source.copier),
+            )
+        ),
+        Text(f"{origin} {_how(operand, source)}."),
+    ]
+
+
 def of_stage(plan: Plan, stage: int) -> str:
     """Which stage, where there are several."""
     return f", stage {stage}" if plan.stages > 1 else ""
@@ -236,10 +299,12 @@ def _elements(source: Source) -> str:
     """Which of their thread's elements (i, j) a source's are, of those that anybody fetches."""
     copied = [at for at, thread in zip(source.element, source.copier, strict=True) if thread != NOBODY]
     i, js = copied[0][0], runs([j for _, j in copied])
+    if isinstance(source, AtomSource):
+        return f"element{'s' * (not js.isdigit())} ({i},{js})"
     return f"element ({i},{js})" if js.isdigit() else f"element ({i},j), j {js}"
 
 
-def _how(operand: SharedOperand, source: SharedSource) -> str:
+def _how(operand: SharedOperand, source: SharedSource | AtomSource) -> str:
     """The copy's accesses in words: what travels together, and which of the thread's elements it is."""
     copy, itemsize = operand.copy, ITEMSIZE[operand.dtype]
     copied = [k for k, thread in enumerate(source.copier) if thread != NOBODY]
@@ -257,6 +322,9 @@ def _sectors(operand: Operand, source: Source) -> str:
         return "sector by its strides"
     if operand.contiguous == "k":
         spans = list(dict.fromkeys(runs([k for _, k in each]) for each in source.sector))
+        widths = {len(each) for each in source.sector}
+        if len(spans) > 2 and len(widths) == 1:
+            return f"{len(spans)} sectors of {widths.pop()} k"
         shown = ", ".join(spans if len(spans) <= 4 else [*spans[:2], "..", spans[-1]])
         return f"sector{'s' * (len(spans) > 1)} of k {shown}"
     return f"sector of {operand.x} {runs([x for x, _ in source.sector[0]])}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from layoutgen.algebra import Layout, named
+from layoutgen.explain.atoms import access_steps, fragment_entries
 from layoutgen.explain.model import Entry, Section, Step, Text
 from layoutgen.explain.words import as_vectors, call, coalesced, is_identity, layout_at, plural
-from layoutgen.facts import Side, first_word, turned
+from layoutgen.facts import BANK_BYTES, Side, first_word, turned
 from layoutgen.plan.model import Fragment, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 
@@ -20,22 +21,24 @@ def operand_section(plan: Plan, operand: Operand) -> Section:
 def _in_shared(plan: Plan, operand: SharedOperand) -> tuple[str, list[Entry]]:
     """Title and entries of an operand in shared memory."""
     fragment, (x, block_k) = operand.fragment, operand.tile
+    title = (
+        f"shared: {plural(plan.stages, 'stage')} of {x} x {block_k}, "
+        f"{operand.shared.bytes:,} bytes at word {first_word(plan, operand)}, {_padding(operand)}"
+    )
+    copied = [_shared(operand), Text(f"Copy: {_how_copied(operand)}."), *_copy(operand)]
+    if plan.uses_atoms:
+        return title, [*copied, *fragment_entries(plan, operand)]
     values = layout_at(plan, f"tile.value_mode.{'mn'.index(operand.x)}").size
     several = f" of {fragment.depth} k each" if fragment.depth > 1 else ""
     entries: list[Entry] = [
-        _shared(operand),
-        Text(f"Copy: {_how_copied(operand)}."),
-        *_copy(operand),
+        *copied,
         Text(
             f"Fragment: for {each_k(fragment)}, a thread's {values} {operand.x} in {fragment.vectors} ld.shared of "
             f"{fragment.load.bytes} bytes{several}; {plural(plan.program.slots, 'register slot')}."
         ),
         *_fragment(plan, operand),
     ]
-    return (
-        f"shared: {plural(plan.stages, 'stage')} of {x} x {block_k}, "
-        f"{operand.shared.bytes:,} bytes at word {first_word(plan, operand)}, {_padding(operand)}"
-    ), entries
+    return title, entries
 
 
 def _in_registers(plan: Plan, operand: Operand) -> tuple[str, list[Entry]]:
@@ -71,6 +74,7 @@ def _how_copied(operand: SharedOperand) -> str:
     if copy.atom.through_registers:
         read = f"{copy.reads} ld.global of {copy.read_vector * itemsize} bytes{_along(operand, 'read')}"
         if turned(copy):
+            who = f"{copy.participants} threads x {elements} (i,j)"
             return f"{who}: {read}, {copy.writes} st.shared of {copy.write.bytes}{_along(operand, 'write')}"
         return f"{who}: {read}, then {copy.writes} st.shared of {copy.write.bytes} bytes"
     return f"{who} by {copy.writes} cp.async of {copy.write.bytes} bytes"
@@ -85,8 +89,10 @@ def _along(operand: SharedOperand, side: Side) -> str:
     return f" along {along}"
 
 
-def _unit(width: int) -> str:
-    return "word" if width == 1 else f"{width} words"
+def _unit(operand: SharedOperand, width: int = 1) -> str:
+    """What an offset counts: words, where an element is one."""
+    noun = "word" if ITEMSIZE[operand.dtype] == BANK_BYTES else "element"
+    return noun if width == 1 else f"{width} {noun}s"
 
 
 def _padding(operand: SharedOperand) -> str:
@@ -97,10 +103,16 @@ def _padding(operand: SharedOperand) -> str:
 
 def _shared(operand: SharedOperand) -> Step:
     x, k, stage = operand.shared.layout
+    made = None if operand.shared.swizzle.bits else f"make_layout({x}, {k}, {stage})"
     return Step(
-        f"({operand.x},k,stage) -> word", f"make_layout({x}, {k}, {stage})",
-        named(operand.shared.layout, operand.x, "k", "stage"), "", f"{operand.name}.shared.layout",
+        f"({operand.x},k,stage) -> {_unit(operand)}", made,
+        named(operand.shared.layout, operand.x, "k", "stage"), _then(operand), f"{operand.name}.shared.layout",
     )  # fmt: skip
+
+
+def _then(operand: SharedOperand) -> str:
+    """What happens to an offset after its layout."""
+    return f"then {operand.shared.swizzle}" if operand.shared.swizzle.bits else ""
 
 
 def _first(extent: int, values: Layout, threads: int) -> str:
@@ -119,33 +131,52 @@ def _elements(extent: int, values: Layout, threads: int) -> str:
     return coalesced(f"make_layout({', '.join(parts)})" if len(parts) > 1 else (parts or ["1:0"])[0])
 
 
-def _copy(operand: SharedOperand) -> list[Step]:
+def _copy(operand: SharedOperand) -> list[Entry]:
     copy, name, x = operand.copy, operand.name, operand.x
-    storage_x, storage_k, stage = operand.shared.layout
+    storage_x, storage_k, _ = operand.shared.layout
     count_x, count_k = copy.threads[0].size, copy.threads[1].size
     at_x = _first(storage_x.size, copy.values[0], count_x)
     at_k = _first(storage_k.size, copy.values[1], count_k)
     inverse = f"right_inverse({copy.threads})"
     place = str(call(inverse))
 
-    def step(label: str, expression: str, of: str, says: str = "", modes: tuple[str, ...] = ()) -> Step:
-        result = getattr(copy.write, of.removeprefix("write.")) if of.startswith("write.") else getattr(copy, of)
-        given = expression == str(result)
-        result = named(result, *modes) if modes else result
-        return Step(label, None if given else expression, result, says, f"{name}.copy.{of}")
+    def step(label: str, expression: str, of: str) -> Step:
+        result = getattr(copy, of)
+        return Step(label, None if expression == str(result) else expression, result, "", f"{name}.copy.{of}")
 
-    base_x, base_k = (call(f"composition({s}, {at})") for s, at in ((storage_x, at_x), (storage_k, at_k)))
-    steps = ", ".join(_piece_steps(operand))
+    if operand.shared.swizzle.bits:
+        written: list[Entry] = access_steps(copy.write, name, f"{name}.copy.write", ("i", "j", "stage"))
+    else:
+        written = _written(operand, at_x, at_k, place)
     return [
         *([] if is_identity(call(inverse)) else [Step("thread -> place", inverse, call(inverse))]),
         step(f"thread -> {x}", f"composition(make_layout({at_x}, {count_k}:0), {place})", "thread_x"),
         step("thread -> k", f"composition(make_layout({count_x}:0, {at_k}), {place})", "thread_k"),
         step(f"i -> {x}", _elements(storage_x.size, copy.values[0], count_x), "element_x"),
         step("j -> k", _elements(storage_k.size, copy.values[1], count_k), "element_k"),
-        step("thread -> word", f"composition(make_layout({base_x}, {base_k}), {place})", "write.base"),
+        *written,
+    ]  # fmt: skip
+
+
+def _written(operand: SharedOperand, at_x: str, at_k: str, place: str) -> list[Entry]:
+    """A thread's base in plain shared memory, and the steps of its pieces."""
+    copy, name = operand.copy, operand.name
+    storage_x, storage_k, _ = operand.shared.layout
+
+    def step(label: str, expression: str, result: Layout, of: str) -> Step:
+        return Step(label, None if expression == str(result) else expression, result, "", f"{name}.copy.write.{of}")
+
+    base_x, base_k = (call(f"composition({s}, {at})") for s, at in ((storage_x, at_x), (storage_k, at_k)))
+    steps = ", ".join(_piece_steps(operand))
+    assert isinstance(copy.write.base, Layout)  # nothing is swizzled
+    return [
         step(
-            f"+ step -> {_unit(copy.write_vector)}", f"make_layout({steps})", "write.steps",
-            modes=("i", "j", "stage"),
+            f"thread -> {_unit(operand)}", f"composition(make_layout({base_x}, {base_k}), {place})", copy.write.base,
+            "base",
+        ),
+        step(
+            f"+ step -> {_unit(operand, copy.write_vector)}", f"make_layout({steps})",
+            named(copy.write.steps, "i", "j", "stage"), "steps",
         ),
     ]  # fmt: skip
 
@@ -167,6 +198,7 @@ def _fragment(plan: Plan, operand: SharedOperand) -> list[Step]:
     pieces = call(f"composition({storage_x}, {value})")
     modes = ", ".join(as_vectors(str(each), width) for each in (pieces, storage_k, stage))
     load = operand.fragment.load
+    assert isinstance(load.base, Layout)  # scalar fragments come from plain shared memory
     same = str(load.base) == str(thread)
     return [
         Step(
@@ -174,7 +206,7 @@ def _fragment(plan: Plan, operand: SharedOperand) -> list[Step]:
             named(load.base, "lane", "warp"), f"as thread -> {operand.x}" if same else "", f"{name}.fragment.load.base",
         ),
         Step(
-            f"+ step -> {_unit(width)}", f"make_layout({modes})",
+            f"+ step -> {_unit(operand, width)}", f"make_layout({modes})",
             named(load.steps, "load", "k" if operand.fragment.depth == 1 else f"k{operand.fragment.depth}", "stage"),
             "" if operand.fragment.depth == 1 else f"k{operand.fragment.depth}: {operand.fragment.depth} k each",
             f"{name}.fragment.load.steps",

@@ -64,8 +64,12 @@ def _depth(plan: Plan) -> int:
 
 def _multiply(plan: Plan) -> str:
     """What a thread multiplies for each k, and the loads that this takes, which may bring several."""
-    m, n = (layout.size for layout in plan.tile.value_mode)
-    order = order_words(plan.order, plan.tile)
+    m, n = plan.order.extents
+    order = order_words(plan.order)
+    if plan.uses_atoms:
+        brought = sum(each.fragment.vectors for each in plan.shared_operands)
+        k = plan.atom.layouts.shape_mnk[2]
+        return f"Multiply, every {k} k: {m} x {n} = {m * n} atoms a warp for {brought} shared loads; {order}."
     if plan.shared_operands:
         space, loads = "shared", sum(each.fragment.vectors / each.fragment.depth for each in plan.shared_operands)
     else:
@@ -196,7 +200,19 @@ def _prologue(plan: Plan, steps: Sequence[tuple[Step, int | None]]) -> list[str]
             words.append(f"{what} {_way(plan, step, stage)}")
         else:
             words.append(_common(step))
-    return words
+    return _stages(words)
+
+
+def _stages(words: Sequence[str]) -> list[str]:
+    """More than two stages that are filled alike, by cp.async and a group each, as one clause."""
+    filling = [f"cp.async {name} of k-tile {{0}} into stage {{0}}" for name in "AB"] + ["commit the group"]
+    count = 0
+    while [each.format(count) for each in filling] == list(words[3 * count : 3 * count + 3]):
+        count += 1
+    if count < 3:
+        return list(words)
+    several = f"cp.async A, B of k-tiles 0 .. {count - 1} into stages 0 .. {count - 1}, a group each"
+    return [several, *words[3 * count :]]
 
 
 def _silent(step: Step) -> bool:

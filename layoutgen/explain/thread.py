@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from layoutgen.errors import RequestError
+from layoutgen.explain.atoms import atom_loads, loads_told
 from layoutgen.explain.follow import access, of_stage, steps
 from layoutgen.explain.model import Entry, Rows, Section, Text
 from layoutgen.explain.operands import each_k
 from layoutgen.explain.words import runs
-from layoutgen.facts import BANKS, Side, fetch_pieces, first_word, fragment_piece, shared_banks, shared_words, turned
+from layoutgen.facts import (
+    BANK_BYTES,
+    BANKS,
+    Side,
+    access_offsets,
+    fetch_pieces,
+    first_word,
+    fragment_piece,
+    shared_banks,
+    shared_offsets,
+    turned,
+)
 from layoutgen.plan.model import Fetch, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
@@ -31,8 +45,14 @@ def thread_section(plan: Plan, thread: int) -> tuple[Section, dict[str, Any]]:
     data: dict[str, Any] = {"thread": thread, "warp": warp, "lane": lane, "m": m, "n": n}
     for operand, xs in zip(plan.operands, (m, n), strict=True):
         if isinstance(operand, SharedOperand):
-            loads, copies = _loads(plan, operand, xs), _copies(plan, operand, thread)
-            entries += [*_loads_told(plan, operand, loads), *_copies_told(plan, operand, copies)]
+            copies = _copies(plan, operand, thread)
+            if plan.uses_atoms:
+                loads = atom_loads(plan, operand, thread)
+                entries += loads_told(plan, operand, loads)
+            else:
+                loads = _loads(plan, operand, xs)
+                entries += _loads_told(plan, operand, loads)
+            entries += _copies_told(plan, operand, copies)
             data[operand.name] = {"loads": loads, "copies": copies}
             if copies and operand.copy.atom.through_registers:
                 fetches = _fetches(operand, thread)
@@ -83,7 +103,7 @@ def _loads(plan: Plan, operand: SharedOperand, xs: list[int]) -> list[dict[str, 
     found = []
     for load in range(fragment.vectors):
         first = xs[load * width]
-        words = [shared_words(operand.shared, stage)[first].tolist() for stage in range(plan.stages)]
+        words = [shared_offsets(operand.shared, stage)[first].tolist() for stage in range(plan.stages)]
         banks = [shared_banks(plan, operand, stage)[first].tolist() for stage in range(plan.stages)]
         found.append({"x": xs[load * width : (load + 1) * width], "word": words, "bank": banks})
     return found
@@ -96,7 +116,10 @@ def _copies(plan: Plan, operand: SharedOperand, thread: int) -> list[dict[str, A
         return []
     found = []
     for (i, j), moved in _accesses(copy, thread, "write"):
-        words = [copy.write.base(thread) + width * copy.write.steps(i, j, stage) for stage in range(plan.stages)]
+        (at,) = (n for n, piece in enumerate(fetch_pieces(copy, "write")) if (piece.i, piece.j) == (i, j))
+        pieces = at + copy.writes * np.arange(plan.stages)
+        offsets = access_offsets(copy.write, width, pieces)[:, thread] * ITEMSIZE[operand.dtype]
+        words = (offsets // BANK_BYTES).tolist()
         banks = [(first_word(plan, operand) + word) % BANKS for word in words]
         found.append({"access": [i, j], "elements": [list(each) for each in moved], "word": words, "bank": banks})
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from layoutgen.algebra import Layout, named
 from layoutgen.errors import LayoutgenError
+from layoutgen.explain.atoms import atom_line
 from layoutgen.explain.model import Entry, Section, Step, Text
 from layoutgen.explain.words import call, coalesced, is_identity, layout_at, plural, runs, shortened
 from layoutgen.plan.model import Plan
@@ -56,6 +57,8 @@ def tile_section(spec: Spec, plan: Plan | None) -> Section:
             f"{block_m} x {block_n} of C, {block_k} of k at a time."
         )
     )
+    if plan is not None and plan.uses_atoms:
+        levels.entries.append(atom_line(plan))
     try:
         modes = [_mode(levels, spec, mode) for mode in (0, 1)]
         _threads(levels, spec, modes)

@@ -7,12 +7,14 @@ from layoutgen.facts.accesses import AccessFacts, access_facts, static_accesses
 from layoutgen.facts.banks import BANK_BYTES, BANKS
 from layoutgen.facts.coverage import Coverage, cover_c, cover_copy, shared_collision
 from layoutgen.facts.executions import Execution, fragment_executions, write_executions
+from layoutgen.facts.fragments import AtomOwners, atom_owners
 from layoutgen.facts.ownership import (
     NOBODY,
     CopyOwners,
     COwners,
     Piece,
     Side,
+    access_offsets,
     c_owners,
     copy_owners,
     fetch_piece,
@@ -20,7 +22,7 @@ from layoutgen.facts.ownership import (
     first_word,
     fragment_piece,
     shared_banks,
-    shared_words,
+    shared_offsets,
     turned,
 )
 from layoutgen.facts.performance import (
@@ -30,6 +32,7 @@ from layoutgen.facts.performance import (
     Waves,
     Work,
     launch_waves,
+    peak,
     problem_work,
     raster_traffic,
     roof,
@@ -41,11 +44,11 @@ from layoutgen.facts.traffic import Traffic, launch_traffic
 from layoutgen.plan.storage import SECTOR_BYTES
 
 __all__ = [
-    "BANKS", "BANK_BYTES", "NOBODY", "SECTOR_BYTES", "AccessFacts", "Bound", "COwners", "CopyOwners", "Coverage",
-    "Execution", "Facts", "Loop", "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers", "Side", "Traffic",
-    "Waves", "Work", "access_facts", "c_owners", "copy_owners", "cover_c", "cover_copy", "facts", "fetch_piece",
-    "fetch_pieces", "first_word", "fragment_executions", "fragment_piece", "launch_traffic", "launch_waves",
-    "occupancy", "problem_work", "raster_traffic", "register_cap", "registers", "resident_blocks", "roof",
-    "shared_banks", "shared_collision", "shared_words", "static_accesses", "tile_intensity", "turned",
-    "write_executions",
+    "BANKS", "BANK_BYTES", "NOBODY", "SECTOR_BYTES", "AccessFacts", "AtomOwners", "Bound", "COwners", "CopyOwners",
+    "Coverage", "Execution", "Facts", "Loop", "Occupancy", "Piece", "ProblemFacts", "RasterTraffic", "Registers",
+    "Side", "Traffic", "Waves", "Work", "access_facts", "access_offsets", "atom_owners", "c_owners", "copy_owners",
+    "cover_c", "cover_copy", "facts", "fetch_piece", "fetch_pieces", "first_word", "fragment_executions",
+    "fragment_piece", "launch_traffic", "launch_waves", "occupancy", "peak", "problem_work", "raster_traffic",
+    "register_cap", "registers", "resident_blocks", "roof", "shared_banks", "shared_collision", "shared_offsets",
+    "static_accesses", "tile_intensity", "turned", "write_executions",
 ]  # fmt: skip

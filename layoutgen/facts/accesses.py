@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from layoutgen.facts.banks import ROW_BYTES
+from layoutgen.facts.resources import REGISTER
 from layoutgen.facts.traffic import (
     Opcode,
     Sites,
@@ -20,7 +21,7 @@ from layoutgen.facts.traffic import (
     together,
     write_sites,
 )
-from layoutgen.plan.model import CopyTile, LoadFragment, LoadTile, Plan, StoreTile
+from layoutgen.plan.model import AtomFragment, CopyTile, LoadFragment, LoadTile, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
@@ -118,8 +119,11 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
     for step in plan.program.steps:
         if isinstance(step, LoadFragment):
             for operand in plan.shared_operands:
-                load = operand.fragment.load
-                counts[load.opcode, load.bytes] += operand.fragment.vectors * step.count // operand.fragment.depth
+                fragment = operand.fragment
+                opcode, size = fragment.load.opcode, fragment.load.bytes
+                if isinstance(fragment, AtomFragment) and opcode != "ld.shared":
+                    opcode, size = "ldmatrix", REGISTER * fragment.registers
+                counts[opcode, size] += fragment.vectors * step.count // fragment.depth
         elif isinstance(step, LoadTile):
             fetched = plan.operand(step.operand)
             counts["ld.global", ITEMSIZE[fetched.dtype] * fetched.copy.read_vector] += step.last - step.first
@@ -132,6 +136,6 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
     counts["st.global", plan.epilogue.bytes] += paths * stores
     counts["ld.global", plan.epilogue.bytes] += stores
     if plan.schedule.kind == "stream_k":  # partial sums, word by word, and the flag that says they are there
-        counts["st.global", ITEMSIZE[plan.dtype]] += values + 1
-        counts["ld.global", ITEMSIZE[plan.dtype]] += values + 1
+        counts["st.global", ITEMSIZE[plan.accumulate]] += values + 1
+        counts["ld.global", ITEMSIZE[plan.accumulate]] += values + 1
     return counts

@@ -43,9 +43,7 @@ def fragment_executions(plan: Plan, operand: SharedOperand) -> list[Execution]:
     """Every execution of an operand's fragment loads in a k-tile: by k, then instruction, then warp."""
     depth = operand.fragment.depth
     return [
-        each
-        for k in range(0, operand.tile[1], depth)
-        for each in _executions(fragment_sites(plan, operand, k, depth), k)
+        each for k in range(0, plan.k_blocks, depth) for each in _executions(fragment_sites(plan, operand, k, depth), k)
     ]
 
 

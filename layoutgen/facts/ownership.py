@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutgen.algebra import Layout, Offsets
 from layoutgen.facts.banks import BANK_BYTES, BANKS
-from layoutgen.plan.model import Copy, CTile, Fetch, Fragment, Plan, Shared, SharedOperand, ThreadMap
+from layoutgen.plan.model import Access, Copy, CTile, Fetch, Fragment, Plan, Shared, SharedOperand, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.plan.tile import WARP_SIZE
 
@@ -83,10 +83,24 @@ def _owners(
     return found[0], found[1], found[2]
 
 
-def shared_words(shared: Shared, stage: int = 0) -> Offsets:
+def shared_offsets(shared: Shared, stage: int = 0) -> Offsets:
     """(x, k) of a k-tile -> its element's offset in the operand's shared memory; shape (BLK_X, BLK_K)."""
     x, k, stages = shared.layout
-    return x.offsets()[:, None] + k.offsets()[None, :] + stages(stage)
+    return shared.swizzle.at(x.offsets()[:, None] + k.offsets()[None, :] + stages(stage))
+
+
+def access_offsets(access: Access, vector: int, pieces: Offsets) -> Offsets:
+    """Pieces, by their index, and threads -> the element at which a piece's vector begins; shape (pieces, threads).
+
+    vector: elements of one.
+    """
+    base = access.base.offsets()[None, :]
+    flip, index = np.zeros_like(pieces), pieces
+    for mode in access.flips or ():
+        flip = flip ^ mode.at(index % mode.size)
+        index = index // mode.size
+    flipped = base ^ (flip * vector)[:, None]
+    return flipped + (access.steps.at(pieces) * vector)[:, None]
 
 
 def first_word(plan: Plan, operand: SharedOperand) -> int:
@@ -96,7 +110,7 @@ def first_word(plan: Plan, operand: SharedOperand) -> int:
 
 def shared_banks(plan: Plan, operand: SharedOperand, stage: int = 0) -> Offsets:
     """(x, k) of a k-tile -> the bank of its first byte; shape (BLK_X, BLK_K)."""
-    words = shared_words(operand.shared, stage) * ITEMSIZE[operand.dtype] // BANK_BYTES
+    words = shared_offsets(operand.shared, stage) * ITEMSIZE[operand.dtype] // BANK_BYTES
     return (first_word(plan, operand) + words) % BANKS
 
 

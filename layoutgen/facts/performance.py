@@ -28,9 +28,20 @@ def tile_intensity(block_m: int, block_n: int, itemsize: int = 4) -> float:
     return 2 * block_m * block_n / ((block_m + block_n) * itemsize)
 
 
-def roof(intensity: float, device: Device) -> float:
-    """TFLOP/s: the lower of the device's FP32 peak and what its memory feeds at so many FLOP per byte."""
-    return min(device.fp32_tflops, intensity * device.memory_gbs / 1e3)
+def peak(plan: Plan, device: Device) -> float | None:
+    """TFLOP/s at which the device multiplies as the plan does: FP32's, or mma.sync's; None where that isn't known."""
+    if not plan.uses_atoms:
+        return device.fp32_tflops
+    rate = device.mma_rate(plan.a.dtype)
+    return None if rate is None else rate * device.boost_mhz * device.sms / 1e6
+
+
+def roof(intensity: float, device: Device, plan: Plan | None = None) -> float:
+    """TFLOP/s: the lower of what memory feeds at so many FLOP per byte and the device's peak, as far as it is known: of
+    FP32, or of what the plan multiplies by."""
+    most = device.fp32_tflops if plan is None else peak(plan, device)
+    feeds = intensity * device.memory_gbs / 1e3
+    return feeds if most is None else min(most, feeds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +57,10 @@ class Work:
         return self.flop / self.bytes
 
 
-def problem_work(m: int, n: int, k: int, *, reads_c: bool, itemsize: int = 4) -> Work:
-    """Extents -> the least that has to be done and moved."""
-    return Work(2 * m * n * k, (m * k + n * k + m * n * (2 if reads_c else 1)) * itemsize)
+def problem_work(m: int, n: int, k: int, *, reads_c: bool, itemsize: int = 4, c_itemsize: int | None = None) -> Work:
+    """Extents -> the least that has to be done and moved. c_itemsize: of C and D, if not as A's and B's."""
+    of_c = m * n * (2 if reads_c else 1) * (itemsize if c_itemsize is None else c_itemsize)
+    return Work(2 * m * n * k, (m * k + n * k) * itemsize + of_c)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +135,7 @@ def raster_traffic(plan: Plan, m: int, n: int, k: int, slots: int) -> RasterTraf
     A grid of very many tiles is not walked to its end: its waves are taken to be like the first ones, on average.
     """
     block_m, block_n, _ = plan.tile.block
-    itemsize = ITEMSIZE[plan.dtype]
+    itemsize = ITEMSIZE[plan.a.dtype]
     blocks = work(plan.schedule, plan.tile, m, n, k)
     from_l2 = from_memory = 0
     tiles_m, tiles_n = tiles(plan.tile, m, n)
@@ -143,7 +155,8 @@ def _clipped(starts: Iterable[int], block: int, extent: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What a warp executes for each k-tile, as compiled: FFMAs, memory instructions, and all that goes with them."""
+    """What a warp executes for each k-tile, as compiled: FFMAs or what multiplies on tensor cores, memory instructions,
+    and all that goes with them."""
 
     ffma: int
     memory: int
@@ -156,11 +169,12 @@ class Loop:
     @staticmethod
     def of(counts: Mapping[tuple[str, int], int]) -> Loop:
         """The main loop's instructions as `layoutgen.build.loop_counts` names them."""
-        ffma = sum(n for (opcode, _), n in counts.items() if opcode == "ffma")
+        ffma = sum(n for (opcode, _), n in counts.items() if opcode in ("ffma", *_TENSOR))
         memory = sum(n for (opcode, size), n in counts.items() if size and opcode not in _CONSTANTS)
         return Loop(ffma, memory, sum(counts.values()) - ffma - memory)
 
 
+_TENSOR = ("hmma", "imma", "dmma", "qmma")
 _CONSTANTS = ("ldc", "ldcu", "uldc")  # kernel parameters
 
 
@@ -169,11 +183,12 @@ class Bound:
     """One k-tile of one block, in clocks of the part of a multiprocessor that each resource is; the slowest decides.
 
     Attributes:
-        fma: the FFMAs, at the device's FP32 peak. issue: issuing whatever the loop has, one instruction a clock and
-            scheduler; before the kernel is built, its FFMAs and memory instructions alone. shared: wavefronts, one a
-            clock. l1: the 128-byte lines that loads into registers ask L1 for, one a clock; the three are None for
-            AMD's devices, of which none is known. memory: its global bytes at the SM's share of the bandwidth, but for
-            what L2 answers; None where no problem says how much that is.
+        fma: the FFMAs, at the device's FP32 peak, or the atoms at mma.sync's; 0 where that isn't known.
+        issue: issuing whatever the loop has, one instruction a clock and scheduler; before the kernel is built, its
+            FFMAs or atoms and memory instructions alone. shared: wavefronts, one a clock. l1: the 128-byte lines that
+            loads into registers ask L1 for, one a clock; the three are None for AMD's devices, of which none is known.
+        memory: its global bytes at the SM's share of the bandwidth, but for what L2 answers; None where no problem says
+            how much that is.
         flop: of the k-tile.
     """
 
@@ -218,6 +233,11 @@ def bound(
     """
     block_m, block_n, block_k = plan.tile.block
     ffma = block_m * block_n * block_k / device.warp_size  # warp instructions
+    rate = device.flop_per_clock
+    if plan.uses_atoms:
+        atom_m, atom_n, atom_k = plan.atom.layouts.shape_mnk
+        ffma = block_m * block_n * block_k / (atom_m * atom_n * atom_k)
+        rate = device.mma_rate(plan.a.dtype) or float("inf")
     of_tile = [access for access in accesses if access.per == "k-tile"]
     other = sum(access.requests for access in of_tile)
     issued = ffma + other if loop is None else loop.instructions * plan.threads.threads / device.warp_size
@@ -225,7 +245,7 @@ def bound(
     bytes_per_clock = device.memory_gbs * 1e3 / (device.boost_mhz * device.sms)
     flop, known = 2 * block_m * block_n * block_k, device.cc is not None
     return Bound(
-        fma=flop / device.flop_per_clock,
+        fma=flop / rate,
         issue=issued / device.partitions if known else None,
         shared=float(sum(access.wavefronts for access in of_tile)) if known else None,
         l1=float(sum(access.lines for access in of_tile if access.opcode == "ld.global")) if known else None,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layoutgen.hw.devices import Device
-from layoutgen.plan.model import Plan
+from layoutgen.plan.model import AtomFragment, Plan, SharedOperand
+from layoutgen.plan.storage import ITEMSIZE
 
+REGISTER = 4  # bytes
 GLOBAL_ADDRESS, SHARED_ADDRESS = 2, 1  # registers: 64 bits, and 32
 
 
@@ -103,17 +105,27 @@ def resident_blocks(plan: Plan, registers_per_thread: int, device: Device) -> in
     return occupancy(plan, registers_per_thread, device).blocks
 
 
+def _atom_registers(operand: SharedOperand) -> int:
+    """Registers of a slot of an operand's fragments, 32 bits each."""
+    fragment = operand.fragment
+    assert isinstance(fragment, AtomFragment)
+    return fragment.of_atom * fragment.atoms * max(ITEMSIZE[operand.dtype] // REGISTER, 1)
+
+
 def registers(plan: Plan, device: Device) -> Registers:
     """Plan and a device's register file -> bounds on the registers of one thread."""
     values_m, values_n = (layout.size for layout in plan.tile.value_mode)
     staging = sum(
-        each.copy.element_x.size * each.copy.element_k.size
+        -(-each.copy.element_x.size * each.copy.element_k.size * ITEMSIZE[each.dtype] // REGISTER)
         for each in plan.shared_operands
         if each.copy.atom.through_registers
     )
+    of_slot = values_m + values_n
+    if plan.uses_atoms:
+        of_slot = sum(_atom_registers(each) for each in plan.shared_operands)
     return Registers(
-        accumulators=values_m * values_n,
-        fragments=(values_m + values_n) * plan.program.slots,
+        accumulators=values_m * values_n * ITEMSIZE[plan.accumulate] // REGISTER,
+        fragments=of_slot * plan.program.slots,
         staging=staging,
         addresses=GLOBAL_ADDRESS * len(plan.operands) + SHARED_ADDRESS * len(plan.shared_operands),
         cap=register_cap(plan.threads.threads, plan.schedule.min_blocks, device),

@@ -15,6 +15,7 @@ from layoutgen.facts.performance import (
     bound,
     ceiling,
     launch_waves,
+    peak,
     problem_work,
     raster_traffic,
     roof,
@@ -88,6 +89,11 @@ class Facts:
     problem: ProblemFacts | None
 
     @property
+    def peak(self) -> float | None:
+        """TFLOP/s at which the device multiplies as the plan does; None where that isn't known."""
+        return peak(self.plan, self.device)
+
+    @property
     def conflicts(self) -> int | None:
         """Wavefronts of a k-tile that bank conflicts add; None for AMD's devices."""
         if self.device.cc is None:
@@ -153,7 +159,7 @@ def facts(
     bounds = registers(plan, device)
     resident = occupancy(plan, bounds.minimum if built is None else built, device)
     accesses = () if device.cc is None else access_facts(plan, problem)
-    itemsize = ITEMSIZE[plan.dtype]
+    itemsize = ITEMSIZE[plan.a.dtype]
     block = tile_intensity(*plan.tile.block[:2], itemsize)
     about = None if problem is None else _about(plan, device, problem, max(1, resident.blocks) * device.sms)
     slowest = bound(plan, accesses, device, about.raster.l2_hits if about else None, loop)
@@ -172,7 +178,7 @@ def facts(
         intensity=Intensity(
             block, tile_intensity(*_warp_tile(plan), itemsize), tile_intensity(*_values(plan), itemsize)
         ),
-        roof=roof(block, device),
+        roof=roof(block, device, plan),
         bound=slowest,
         ceiling=ceiling(slowest, device),
         problem=about,
@@ -181,13 +187,15 @@ def facts(
 
 def _about(plan: Plan, device: Device, problem: Problem, slots: int) -> ProblemFacts:
     m, n, k = problem.m, problem.n, problem.depth
-    todo = problem_work(m, n, k, reads_c=problem.beta != 0.0, itemsize=ITEMSIZE[plan.dtype])
+    todo = problem_work(
+        m, n, k, reads_c=problem.beta != 0.0, itemsize=ITEMSIZE[plan.a.dtype], c_itemsize=ITEMSIZE[plan.dtype]
+    )
     return ProblemFacts(
         (m, n, k),
         todo,
         launch_waves(plan, m, n, k, slots),
         raster_traffic(plan, m, n, k, slots),
-        roof(todo.intensity, device),
+        roof(todo.intensity, device, plan),
     )
 
 

@@ -17,15 +17,17 @@ from layoutgen.algebra import Offsets
 from layoutgen.facts.banks import (
     BANK_BYTES,
     HALF_SECTOR,
+    MATRIX_ROWS,
     ROW_BYTES,
     AccessKind,
     conflict_free,
     copy_wavefronts,
     wavefronts,
 )
-from layoutgen.facts.ownership import first_word
+from layoutgen.facts.ownership import access_offsets, first_word
 from layoutgen.plan.model import (
     Advance,
+    AtomFragment,
     CopyTile,
     Fetch,
     LoadFragment,
@@ -36,6 +38,7 @@ from layoutgen.plan.model import (
     SharedOperand,
     StoreTile,
 )
+from layoutgen.plan.model import Opcode as SharedOpcode
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
 from layoutgen.plan.tile import WARP_SIZE
@@ -43,7 +46,7 @@ from layoutgen.problem import Problem, View
 
 FAR = np.int64(1) << 60  # beyond every address
 SHARED_PIECES = 1 << 20  # more than a block's shared memory has 32-byte pieces
-Opcode = Literal["ld.shared", "st.shared", "cp.async", "ld.global", "st.global"]
+Opcode = SharedOpcode | Literal["ld.global", "st.global"]
 Lanes = NDArray[np.bool_]
 
 
@@ -74,7 +77,7 @@ class Sites(NamedTuple):
 
     opcode: PTX's instruction and space; bytes: what one thread moves. shared, source: byte addresses in shared and in
     global memory, shape (instructions, threads), or None. active: the lanes that execute it; reading: those of them
-    that touch global memory.
+    that touch global memory. swizzled: whether the shared memory is.
     """
 
     name: str
@@ -84,10 +87,13 @@ class Sites(NamedTuple):
     source: Offsets | None
     active: Lanes
     reading: Lanes
+    swizzled: bool = False
 
     @property
     def kind(self) -> AccessKind:
         """What it is to shared memory."""
+        if self.opcode in ("ldmatrix", "ldmatrix.trans"):
+            return "matrix"
         return "load" if self.opcode == "ld.shared" else "store"
 
 
@@ -123,14 +129,15 @@ def fragment_sites(plan: Plan, operand: SharedOperand, k: int, count: int) -> Si
     """The shared loads of so many k of an operand, from k on: a thread's vectors. Loads that bring several k bring no
     others."""
     load, depth = operand.fragment.load, operand.fragment.depth
-    steps_v, steps_k, _ = load.steps
-    along_k = steps_k.offsets()[k // depth : (k + count) // depth]
-    step = (steps_v.offsets()[None, :] + along_k[:, None]).reshape(-1) * operand.fragment.vector
-    address = (
-        first_word(plan, operand) * BANK_BYTES
-        + (load.base.offsets()[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
-    )
+    itemsize, vectors = ITEMSIZE[operand.dtype], operand.fragment.vectors
+    pieces = np.arange(k // depth * vectors, (k + count) // depth * vectors)
+    offsets = access_offsets(load, load.bytes // itemsize, pieces)
+    address = first_word(plan, operand) * BANK_BYTES + offsets * itemsize
     everyone = np.ones(address.shape, bool)
+    if isinstance(operand.fragment, AtomFragment) and load.opcode != "ld.shared":
+        # A lane points at a row of a matrix; those beyond the last matrix repeat them, and count for nothing.
+        pointing = np.arange(address.shape[1]) % WARP_SIZE < MATRIX_ROWS * operand.fragment.registers
+        everyone &= pointing[None, :]
     return Sites(load.name, load.opcode, load.bytes, address, None, everyone, np.zeros_like(everyone))
 
 
@@ -163,6 +170,7 @@ def fetch_sites(plan: Plan, problem: Problem, block: WorkRange, step: CopyTile |
         source,
         active,
         reading,
+        bool(operand.shared.swizzle.bits),
     )
 
 
@@ -172,14 +180,15 @@ def write_sites(plan: Plan, operand: SharedOperand, pieces: slice = slice(None))
     address = _shared_address(plan, operand, 0)[pieces]
     everyone = np.ones(address.shape, bool)
     write = operand.copy.write
-    return Sites(write.name, write.opcode, write.bytes, address, None, everyone, np.zeros_like(everyone))
+    swizzled = bool(operand.shared.swizzle.bits)
+    return Sites(write.name, write.opcode, write.bytes, address, None, everyone, np.zeros_like(everyone), swizzled)
 
 
 def epilogue_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Sites]:
     """The reads of C, where beta is not zero, and the writes of D: a thread's rows, then its runs of a row."""
     vector, itemsize = plan.epilogue.vector, ITEMSIZE[plan.dtype]
-    value_m, value_n = (layout.offsets() for layout in plan.tile.value_mode)
-    threads_m, threads_n = plan.threads.m.offsets(), plan.threads.n.offsets()
+    value_m, value_n = plan.tile.value_mode[0].offsets(), plan.epilogue.value_n.offsets()
+    threads_m, threads_n = plan.threads.m.offsets(), plan.epilogue.thread_n.offsets()
     runs = value_n[::vector]
     m = block.m + np.repeat(value_m, runs.size)[:, None] + threads_m[None, :]
     n = block.n + np.tile(runs, value_m.size)[:, None] + threads_n[None, :]
@@ -220,11 +229,9 @@ def _reads(copy: Fetch) -> tuple[Offsets, Offsets]:
 
 def _shared_address(plan: Plan, operand: SharedOperand, stage: int) -> Offsets:
     """Byte address of each piece of a copy to a stage, shape (pieces, participants), in the block's memory."""
-    write, vector = operand.copy.write, operand.copy.write_vector
-    x, k, stages = write.steps
-    step = (np.tile(x.offsets(), k.size) + np.repeat(k.offsets(), x.size) + stages(stage)) * vector
-    base = write.base.at(np.arange(operand.copy.participants))
-    return first_word(plan, operand) * BANK_BYTES + (base[None, :] + step[:, None]) * ITEMSIZE[operand.dtype]
+    write, pieces = operand.copy.write, operand.copy.writes
+    offsets = access_offsets(write, operand.copy.write_vector, np.arange(stage * pieces, (stage + 1) * pieces))
+    return first_word(plan, operand) * BANK_BYTES + offsets * ITEMSIZE[operand.dtype]
 
 
 def count(sites: Sites) -> Traffic:
@@ -287,9 +294,11 @@ def patterns(sites: Sites, active: Lanes) -> Iterator[tuple[list[int], int]]:
 
 
 def _wavefronts(sites: Sites, active: Lanes) -> int:
+    """Of cp.async an estimate; into swizzled memory, where an H200 counts 4 to 40 for the same 32 lanes from launch to
+    launch and is no slower for it (benchmarks/results/counters-mma-h200.json), the fewest that it can take."""
     if sites.shared is None:
         return 0
-    if sites.opcode == "cp.async":
+    if sites.opcode == "cp.async" and not sites.swizzled:
         return sum(times * copy_wavefronts(*pattern, sites.bytes) for pattern, times in _copies(sites))
     return sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in patterns(sites, active))
 
@@ -324,7 +333,7 @@ def conflict_free_wavefronts(sites: Sites, taken: int) -> int:
         return 0
     every = list(patterns(sites, by_warp(sites.active, False)))
     free = sum(times * _of_pattern(conflict_free, pattern, sites) for pattern, times in every)
-    if sites.opcode != "cp.async":
+    if sites.opcode != "cp.async" or sites.swizzled:
         return free
     # What its source costs stays; what its destination adds to its phases goes.
     served = sum(times * _of_pattern(wavefronts, pattern, sites) for pattern, times in every)

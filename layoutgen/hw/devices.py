@@ -55,6 +55,7 @@ class Device:
         shared_banks, bank_bytes: successive words, of bank_bytes, lie in successive banks; each serves one a clock.
         l2_caches: the L2 is so many equal caches, each for its share of the SMs.
         llc_mb: the cache between L2 and memory, 2^20 bytes; 0 for none.
+        mma_flop_per_clock: operations of one SM in a clock by mma.sync on 16-bit floats; 0 where that isn't known.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Device:
     bank_bytes: int = 4
     l2_caches: int = 1
     llc_mb: float = 0
+    mma_flop_per_clock: int = 0
 
     @property
     def shared_per_block(self) -> int:
@@ -106,6 +108,18 @@ class Device:
         """
         return min(2.0 * self.fp32_lanes_per_sm, self.fp32_tflops * 1e6 / (self.sms * self.boost_mhz))
 
+    def mma_rate(self, dtype: str) -> float | None:
+        """Operations of one SM in a clock by mma.sync on elements of that type; None where that isn't known.
+
+        16-bit floats set the rate: half of it for tf32, twice for 8-bit integers (whitepapers of A100 and H100).
+        Hopper's mma.sync multiplies 8-bit floats as f16, at that rate. Of f64, A100 has a sixteenth, H100 an eighth.
+        """
+        if not self.mma_flop_per_clock:
+            return None
+        f64 = 1 / 16 if self.cc == (8, 0) else 1 / 8
+        scale = {"f16": 1, "bf16": 1, "tf32": 1 / 2, "s8": 2, "u8": 2, "e4m3": 1, "e5m2": 1, "f64": f64}
+        return self.mma_flop_per_clock * scale[dtype]
+
     @property
     def ridge(self) -> float:
         """FP32 operations a byte of memory traffic, above which the FP32 peak is the lower roof."""
@@ -123,13 +137,13 @@ class Device:
 
 
 # What follows from the compute capability and differs between them.
-_LIMITS: Mapping[tuple[int, int], tuple[int, int, int, int]] = {
-    # shared_per_sm, max_threads_per_sm, max_blocks_per_sm, fp32_lanes_per_sm
-    (8, 0): (164 * _KB, 2048, 32, 64),
-    (8, 6): (100 * _KB, 1536, 16, 128),
-    (8, 9): (100 * _KB, 1536, 24, 128),
-    (9, 0): (228 * _KB, 2048, 32, 128),
-    (10, 0): (228 * _KB, 2048, 32, 128),
+_LIMITS: Mapping[tuple[int, int], tuple[int, int, int, int, int]] = {
+    # shared_per_sm, max_threads_per_sm, max_blocks_per_sm, fp32_lanes_per_sm, mma_flop_per_clock
+    (8, 0): (164 * _KB, 2048, 32, 64, 2048),
+    (8, 6): (100 * _KB, 1536, 16, 128, 0),
+    (8, 9): (100 * _KB, 1536, 24, 128, 0),
+    (9, 0): (228 * _KB, 2048, 32, 128, 2048),  # half of what wgmma has: 520 to 526 TFLOP/s measured in registers
+    (10, 0): (228 * _KB, 2048, 32, 128, 0),
 }
 
 
@@ -166,7 +180,7 @@ def limits(arch: str) -> dict[str, Any]:
     >>> limits("sm_86")["max_blocks_per_sm"], limits("sm_75"), limits("gfx942")
     (16, {}, {})
     """
-    names = ("shared_per_sm", "max_threads_per_sm", "max_blocks_per_sm", "fp32_lanes_per_sm")
+    names = ("shared_per_sm", "max_threads_per_sm", "max_blocks_per_sm", "fp32_lanes_per_sm", "mma_flop_per_clock")
     known = _LIMITS.get(capability(arch) or (0, 0), ())
     return dict(zip(names, known, strict=False))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutgen.plan.model import Plan
-from layoutgen.plan.simt import plan_variants
+from layoutgen.plan.variants import plan_variants
 from layoutgen.spec import Spec
 
 

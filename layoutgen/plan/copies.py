@@ -7,9 +7,17 @@ from typing import Literal
 
 from layoutgen.algebra import Layout, composition, first_collision, make_layout, max_vector, right_inverse
 from layoutgen.errors import PlanError
-from layoutgen.hw.atoms import COPY_ATOMS, CopyAtom
-from layoutgen.plan.model import Access, Copy, Fetch, OperandName, Shared
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, contiguous_mode, in_vectors, vector_width, write_default
+from layoutgen.hw.atoms import COPY_ATOMS, CP_ASYNC, LDG_STS, CopyAtom
+from layoutgen.plan.model import Copy, Fetch, OperandName, Shared
+from layoutgen.plan.storage import (
+    ITEMSIZE,
+    VECTOR_BYTES,
+    contiguous_mode,
+    plan_access,
+    run_limit,
+    vector_width,
+    write_default,
+)
 from layoutgen.plan.tile import Level, composing, divide, join, largest_divisor, numbers, renumbered
 from layoutgen.spec import Spec
 from layoutgen.spec_fields import Tiler
@@ -163,16 +171,20 @@ def plan_copy(
     """Plan one operand's copy for a global tensor that is contiguous in `global_mode` and aligned to `align` bytes.
 
     as_given: use the spec's threads and values, as its primary variant does; otherwise, and for what the spec leaves
-    out, the default partition for this mode and alignment. The atom is always the spec's.
+    out, the default partition for this mode and alignment. The atom is the spec's; but what cp.async can't move, less
+    than 4 bytes at a time, goes through registers.
     Raises PlanError where threads and values do not compose, or not with the shared layout.
     """
     key = f"copies.{operand}"
     given = getattr(spec.copies, operand)
     atom = atom_of(spec, operand)
     itemsize = ITEMSIZE[getattr(spec.operands, operand).dtype]
-    unit = min(align, VECTOR_BYTES) // itemsize
+    unit = max(1, min(align, VECTOR_BYTES) // itemsize)
     extent, block_k = shared.layout[0].size, shared.layout[1].size
     shared_mode = contiguous_mode(shared)
+    narrow = itemsize < min(CP_ASYNC.widths)
+    if narrow and (unit * itemsize < min(CP_ASYNC.widths) or global_mode != shared_mode):
+        atom = LDG_STS
 
     layout: Layout | None = given.threads if given is not None and as_given else None
     values: Tiler | None = given.values if given is not None and as_given else None
@@ -181,10 +193,17 @@ def plan_copy(
         taken = (1, 1) if layout is None else (layout[0].size, layout[1].size)
         left = (max(1, extent // taken[0]), max(1, block_k // taken[1]))
         rest = max(1, threads // (taken[0] * taken[1])) if atom.through_registers else None
-        values = default_values(left, global_mode, shared_mode, unit, rest)
+        # Elements smaller than a word are gathered to whole vectors, however narrow they are loaded.
+        run = VECTOR_BYTES // itemsize if narrow and atom.through_registers and global_mode == shared_mode else unit
+        values = default_values(left, global_mode, shared_mode, run, rest)
     if layout is None:
         left = (max(1, extent // values[0].size), max(1, block_k // values[1].size))
-        layout = default_threads(left, global_mode, shared_mode, threads)
+        many = threads
+        if (
+            shared.swizzle.bits
+        ):  # by powers of two, so that what one thread copies lies along bits that no other's cross
+            left, many = (left[0] & -left[0], left[1] & -left[1]), 1 << (threads.bit_length() - 1)
+        layout = default_threads(left, global_mode, shared_mode, many)
     if layout.size > threads:
         raise PlanError(
             f"{key}.threads must be threads of the block",
@@ -222,11 +241,10 @@ def plan_copy(
     along, across = (element_x, thread_x) if global_mode == "x" else (element_k, thread_k)
     read = gcd(vector_width(along, (across,), unit), runs[global_mode])
     along, across = (step_x, step_k) if shared_mode == "x" else (step_k, step_x)
-    write = gcd(vector_width(along, (base, across, stage), VECTOR_BYTES // itemsize), runs[shared_mode])
+    write = gcd(vector_width(along, (base, across, stage), run_limit(shared, itemsize)), runs[shared_mode])
     if not atom.through_registers:
         read = write = min(read, write) if global_mode == shared_mode else 1
     opcode: Literal["st.shared", "cp.async"] = "st.shared" if atom.through_registers else "cp.async"
-    steps = make_layout(in_vectors(step_x, write), in_vectors(step_k, write), in_vectors(stage, write))
     return Copy(
         atom=atom,
         threads=layout,
@@ -240,7 +258,13 @@ def plan_copy(
         read_mode=global_mode,
         write_vector=write,
         write_mode=shared_mode,
-        write=Access(
-            f"{'store' if atom.through_registers else 'copy'}_{operand}", opcode, write * itemsize, base, steps
+        write=plan_access(
+            f"{'store' if atom.through_registers else 'copy'}_{operand}",
+            opcode,
+            (write, write * itemsize),
+            shared,
+            base,
+            (step_x, step_k, stage),
+            (spec, f"shared.{operand}"),
         ),
     )

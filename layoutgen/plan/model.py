@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from layoutgen.algebra import Layout, flatten
+from layoutgen.algebra import ComposedLayout, Layout, Swizzle
 from layoutgen.hw.atoms import CopyAtom
+from layoutgen.hw.types import MmaAtom
+from layoutgen.plan.issue import IssueOrder
 
 Mode = Literal["m", "n", "k"]
 OperandName = Literal["a", "b"]
 Guard = Literal["x", "k", "tile", "m", "n"]
+Opcode = Literal["ld.shared", "ldmatrix", "ldmatrix.trans", "st.shared", "cp.async"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,45 +68,64 @@ class ThreadMap:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One family of memory instructions: every site moves `bytes` at thread base + step.
+    """One family of memory instructions: every site moves `bytes` at (base of the thread ^ flip) + step.
 
-    base: thread -> offset in elements. steps: piece -> offset in vectors of bytes // itemsize elements.
-    The sum is right because both layouts are plain (strides, no swizzle): base(thread) + step * vector is the address.
+    base: thread -> offset in elements. steps: piece -> offset in vectors of bytes // itemsize elements. flips: the same
+    for each mode of pieces, all of which flip bits.
+    Where shared memory is plain (strides, no swizzle) flips is None, and base(thread) + step * vector is the address.
+    Where it is swizzled, pieces that move along the bits that the swizzle reads or changes flip bits instead.
+    bytes: of one thread; of ldmatrix, those of the row that a lane points at.
     """
 
     name: str
-    opcode: Literal["ld.shared", "st.shared", "cp.async"]
+    opcode: Opcode
     bytes: int
-    base: Layout
+    base: Layout | ComposedLayout
     steps: Layout
+    flips: Layout | None
+
+
+PLAIN = Swizzle(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One operand's shared memory: (x, k, stage) -> offset, and the bytes of all its stages."""
+    """One operand's shared memory: (x, k, stage) -> offset by the layout, then by the swizzle, which leaves plain
+    memory as it is and keeps stages apart; and the bytes of all stages."""
 
     layout: Layout
     stage_elements: int
     bytes: int
+    swizzle: Swizzle = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """One operand's way from shared memory to registers.
 
-    load: the shared loads; steps has modes (v, k, stage) in vectors. vector: elements of a load. vectors: loads of a
-    thread for each k, or for as many k as a vector holds. mode: what a vector runs along, x or k.
+    load: the shared loads; steps has modes (v, k, stage) in vectors. vector: elements of a load, in one thread.
+    vectors: loads of a thread for each k of the program, or for as many of them, `depth`, as a load brings. mode: what
+    the elements of a load, or of one row of a matrix, run along in shared memory, x or k.
     """
 
     load: Access
     vector: int
     vectors: int
     mode: Literal["x", "k"]
+    depth: int
 
-    @property
-    def depth(self) -> int:
-        """How many k a load brings."""
-        return self.vector if self.mode == "k" else 1
+
+@dataclass(frozen=True, slots=True)
+class AtomFragment(Fragment):
+    """A fragment of an MMA atom's operands, in the atoms' registers: of atom 0, then of atom 1, along x.
+
+    registers: of one load; ldmatrix brings one of each of as many 8 x 8 matrices of 16 bits, others one. of_atom: the
+    registers of one atom. atoms: how many atoms a warp has along x.
+    """
+
+    registers: int
+    of_atom: int
+    atoms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +275,10 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class LoadFragment:
-    """Load fragments k, k + 1, .. of the read stage, so many, into register slots from `slot` on, both operands."""
+    """Load fragments k, k + 1, .. of the read stage, so many, into register slots from `slot` on, both operands.
+
+    k counts by what an atom multiplies at once: by 1, or by the K of an MMA atom.
+    """
 
     k: int
     slot: int
@@ -289,31 +314,6 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueOrder:
-    """The order of the FFMAs of one k.
-
-    layout: step -> value of a thread's tile, (value_m, value_n) with value_m fastest; one-to-one and onto.
-    serpentine: each mode runs backwards in every other turn of those after it, so that from one step to the next one
-    mode advances by one (a reflected Gray code of mixed radix: Knuth, TAOCP 7.2.1.1).
-    """
-
-    layout: Layout
-    serpentine: bool
-
-    def values(self) -> tuple[int, ...]:
-        """The value of step 0, 1, .."""
-        flat = flatten(self.layout)
-        found = []
-        for step in range(flat.size):
-            offset, turn = 0, step
-            for extent, stride in zip(flat.flat_shape, flat.flat_stride, strict=True):
-                turn, index = divmod(turn, extent)
-                offset += stride * (extent - 1 - index if self.serpentine and turn % 2 else index)
-            found.append(offset)
-        return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
 class Schedule:
     """Which block computes which (m, n, k0, k1). Data-parallel: one full k range a tile, no partial results to meet.
     stream_k: blocks share tiles where whole ones would leave some idle; the one that begins a tile adds up its parts.
@@ -331,24 +331,33 @@ class Schedule:
 class Epilogue:
     """D = alpha * accumulator + beta * C, `vector` elements of n (so many bytes) per access.
 
-    Thread and value coordinates are the tile's. C is read only where beta is not zero.
+    Rows are the tile's. thread_n, value_n: thread -> first column that it stores, and stored value -> column beyond it:
+    the tile's too, but where as many lanes as `exchange` says pass each other values first, so that each has longer
+    runs: a mode of lanes then is one of values, and the other way round. C is read only where beta is not zero.
     """
 
     vector: int
     bytes: int
     guards: frozenset[Guard]
     read_c_if_beta: bool
+    thread_n: Layout
+    value_n: Layout
+    exchange: int
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders them, low first."""
+    """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders them, low first.
+
+    atom: what multiplies: one FFMA, or a warp's mma.sync. dtype: of C and D; A and B have their own.
+    """
 
     name: str
     about: str
     variant: str
     cost: int
     arch: str
+    atom: MmaAtom
     dtype: str
     requirements: Requirements
     tile: CTile
@@ -365,6 +374,26 @@ class Plan:
     def shared_bytes(self) -> int:
         """Dynamic shared memory of one block, in bytes."""
         return sum(operand.shared.bytes for operand in self.shared_operands)
+
+    @property
+    def uses_atoms(self) -> bool:
+        """Whether warps multiply by MMA atoms; else each thread by itself, by FFMAs."""
+        return self.atom.layouts.threads.size > 1
+
+    @property
+    def accumulate(self) -> str:
+        """The type of the sums."""
+        return self.atom.c.lower() if self.uses_atoms else self.dtype
+
+    @property
+    def scalar(self) -> Literal["f32", "f64", "i32"]:
+        """The type of alpha and beta, in which sums are scaled: integers stay integers where C's are."""
+        return "f64" if self.accumulate == "f64" else "i32" if self.dtype == "s32" else "f32"
+
+    @property
+    def k_blocks(self) -> int:
+        """How often a k-tile's k is multiplied: its extent over the atom's K."""
+        return self.tile.block[2] // self.atom.layouts.shape_mnk[2]
 
     @property
     def operands(self) -> tuple[Operand, Operand]:

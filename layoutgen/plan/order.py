@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from layoutgen.algebra import Layout
 from layoutgen.errors import PlanError
-from layoutgen.plan.model import CTile, IssueOrder
+from layoutgen.plan.issue import IssueOrder
 from layoutgen.plan.tile import numbers
 from layoutgen.spec import Spec
 
 
-def _nested(tile: CTile) -> dict[str, Layout]:
-    """Outer mode -> the order that walks the values of a thread's tile mode by mode."""
-    m, n = (layout.size for layout in tile.value_mode)
+def _nested(m: int, n: int) -> dict[str, Layout]:
+    """Outer mode -> the order that walks m x n values of a thread, or atoms of a warp, mode by mode."""
     return {"m": Layout((n, m), (m, 1)), "n": Layout((m, n), (1, m))}
 
 
-def plan_order(spec: Spec, tile: CTile) -> IssueOrder:
-    """Spec -> IssueOrder.
+def plan_order(spec: Spec, m: int, n: int) -> IssueOrder:
+    """Spec, and how many values of a thread (or atoms of a warp) it has in m and n -> IssueOrder.
 
-    Raises PlanError where a layout does not take each of a thread's values once.
+    Raises PlanError where a layout does not take each of them once.
     """
-    order, nested = spec.tiling.order, _nested(tile)
+    order, nested = spec.tiling.order, _nested(m, n)
     if not isinstance(order.walk, Layout):
-        return IssueOrder(nested[order.walk], order.serpentine)
-    m, n = (layout.size for layout in tile.value_mode)
+        return IssueOrder(nested[order.walk], order.serpentine, (m, n))
     if not numbers(order.walk, m * n):
         raise PlanError(
             "the order of multiply-adds must take each of a thread's values once",
@@ -32,11 +30,11 @@ def plan_order(spec: Spec, tile: CTile) -> IssueOrder:
             fix=f"write tiling.order: {nested['m']}, or {nested['n']}, and split or exchange modes of it",
             where=spec.where("tiling.order"),
         )
-    return IssueOrder(order.walk, order.serpentine)
+    return IssueOrder(order.walk, order.serpentine, (m, n))
 
 
-def order_words(order: IssueOrder, tile: CTile) -> str:
-    """How a thread walks its values, in words."""
-    outer = next((mode for mode, layout in _nested(tile).items() if layout == order.layout), None)
+def order_words(order: IssueOrder) -> str:
+    """How a thread walks its values, or a warp its atoms, in words."""
+    outer = next((mode for mode, layout in _nested(*order.extents).items() if layout == order.layout), None)
     walk = f"by {order.layout}" if outer is None else f"{outer} outer, {'nm'[outer == 'n']} inner"
     return walk + (", to and fro" if order.serpentine else "")

@@ -43,7 +43,7 @@ def roofline(result: Result, shape: Extents, modes: str) -> Figure:
     intensities = [made.intensity for _, made in specs]
     speeds = [row.tflops for row in rows if row.tflops] + [k.ceiling_tflops for _, k in specs if k.ceiling_tflops]
     left, right = min([device.ridge, *intensities]) / 1.8, max([device.ridge, *intensities]) * 1.8
-    bottom, top = min([device.fp32_tflops, *speeds]) / 1.6, device.fp32_tflops * 1.25
+    bottom, top = min([device.peak, *speeds]) / 1.6, device.peak * 1.25
     labels = [Label(f"{row.name}  {row.tflops:.1f}", row.tflops, STRONG) for row in rivals if row.tflops]
     points = []
     for index, (row, made) in enumerate(specs):
@@ -95,14 +95,14 @@ def _beside(axes: Axes, intensities: Sequence[float]) -> list[float]:
 
 
 def _roofs(axes: Axes, device: Roofs) -> None:
-    """What memory feeds, if L2 answered nothing, up to the ridge; then the FP32 peak. Named where they start."""
+    """What memory feeds, if L2 answered nothing, up to the ridge; then the peak. Named where they start."""
     left, right = axes.get_xlim()
     bottom, _ = axes.get_ylim()
     start = max(left, bottom * 1e3 / device.memory_gbs)
     feeds = start * device.memory_gbs / 1e3
-    axes.plot([start, device.ridge, right], [feeds, device.fp32_tflops, device.fp32_tflops], color=STRONG, lw=1.8)
+    axes.plot([start, device.ridge, right], [feeds, device.peak, device.peak], color=STRONG, lw=1.8)
     axes.annotate(
-        f"{device.name}: FP32 peak {device.fp32_tflops:g} TFLOP/s", (right, device.fp32_tflops), (0, 4),
+        f"{device.name}: {device.peak_name} {device.peak:g} TFLOP/s", (right, device.peak), (0, 4),
         textcoords="offset points", fontsize=SMALL, color=SOFT, ha="right",
     )  # fmt: skip
     box = axes.get_window_extent()

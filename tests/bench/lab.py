@@ -11,6 +11,7 @@ from layoutgen.errors import LayoutgenError
 from layoutgen.hw.devices import DEVICES, Device
 from layoutgen.plan import Plan
 from layoutgen.problem import Extents
+from layoutgen.rounding import F32, Types
 from layoutgen.spec import Spec
 
 MACHINE = Machine("NVIDIA H200", "580.1", "2.11.0+cu130", "13.0", "3.12.3", "0.1.0")
@@ -55,7 +56,7 @@ class FakeLab:
 
         return operation
 
-    def operands(self, shape: Extents, modes: str) -> tuple[Any, Any, Any]:
+    def operands(self, shape: Extents, modes: str, types: Types = F32) -> tuple[Any, Any, Any]:
         self.log.append(("operands", f"{shape} {modes}"))
         self.counts.clear()
         return "a", "b", "out"

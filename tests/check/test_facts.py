@@ -19,7 +19,7 @@ from layoutgen.facts import (
     registers,
     resident_blocks,
     shared_collision,
-    shared_words,
+    shared_offsets,
     static_accesses,
 )
 from layoutgen.hw.devices import DEVICES
@@ -194,7 +194,7 @@ def test_the_owner_of_an_element_reaches_it_through_the_plans_layouts(name: str)
             x, k = np.indices(copied.thread.shape)
             assert np.array_equal(copy.thread_x.at(copied.thread) + copy.element_x.at(copied.element_x), x)
             assert np.array_equal(copy.thread_k.at(copied.thread) + copy.element_k.at(copied.element_k), k)
-            words = shared_words(operand.shared, stage=1)
+            words = shared_offsets(operand.shared, stage=1)
             assert [int(words[x, k]) for x, k in ((1, 0), (0, 1), (5, 3))] == [
                 operand.shared.layout(x, k, 1) for x, k in ((1, 0), (0, 1), (5, 3))
             ]

@@ -38,6 +38,7 @@ DRAFTS = {
 }
 NAMES = (*paths.shipped_specs(), *DRAFTS)
 WITHOUT_STAGES = ("ladder_01_naive", "ladder_02_coalesced", "registers")
+ATOM_NAMES = tuple(name for name, path in paths.shipped_specs().items() if spec.load(path).tiling.atom is not None)
 SHARED_NAMES = tuple(name for name in NAMES if name not in WITHOUT_STAGES)
 
 

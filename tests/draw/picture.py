@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from layoutgen.draw import level_drawing, to_svg
+from layoutgen.draw.palette import TONES
+from layoutgen.plan import Plan
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -82,3 +86,20 @@ def strokes(path: str) -> list[tuple[int, list[tuple[int, int]]]]:
                 x += int(step.split()[0])
         lines.append((row, runs))
     return lines
+
+
+def shown(plan: Plan, level: str, **options: object) -> dict[str, Read]:
+    return read(to_svg(level_drawing(plan, level, **options)))  # type: ignore[arg-type]
+
+
+def ends(plans: tuple[Plan, ...]) -> set[Plan]:
+    """The first variant and the last: the widest copies and the narrowest."""
+    return {plans[0], plans[-1]}
+
+
+def text(numbers: np.ndarray, form: str = "{}") -> np.ndarray:
+    return np.vectorize(form.format, otypes=[object])(numbers)
+
+
+def tones(numbers: np.ndarray) -> np.ndarray:
+    return text(numbers % TONES, "t{}")

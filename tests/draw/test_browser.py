@@ -18,7 +18,7 @@ from layoutgen.draw import draw, find_plan
 from layoutgen.draw.memory import copy_passes
 from layoutgen.draw.palette import DARK, LIGHT
 from layoutgen.draw.timeline import stage_names, timeline
-from layoutgen.facts import c_owners, copy_owners, fragment_executions, shared_banks, shared_words
+from layoutgen.facts import c_owners, copy_owners, fragment_executions, shared_banks, shared_offsets
 from layoutgen.plan import Plan
 from layoutgen.plan.schedule import work
 from tests.draw.conftest import plans_of
@@ -122,7 +122,7 @@ def test_what_an_element_reads(browser: Browser, files: dict[str, Path], name: s
         for operand, x, caption in ((plan.a, m, "A"), (plan.b, n, "B")):
             table = page.locator("#reads table", has_text=f"{caption} at k = {k}")
             rows = [row.split("\t") for row in table.locator("tr").all_inner_texts()][1:]
-            words = shared_words(operand.shared)
+            words = shared_offsets(operand.shared)
             copiers = copy_owners(operand.copy, words.shape).thread
             vector = operand.fragment.vector
             warp = c_owners(plan.tile, plan.threads).warp[m, n]
@@ -151,7 +151,7 @@ def rows_of(page: Page, operand: str) -> tuple[str, list[list[str]], int]:
 def test_a_load_along_k_is_told_with_all_its_k(browser: Browser, tmp_path: Path) -> None:
     plan = plans_of("ladder_05_thread_tile_2d")[0]
     operand = plan.in_shared("a")
-    words, banks = shared_words(operand.shared), shared_banks(plan, operand)
+    words, banks = shared_offsets(operand.shared), shared_banks(plan, operand)
     copiers = copy_owners(operand.copy, operand.tile).thread
     with opened(browser, draw("ladder_05_thread_tile_2d", tmp_path / "x.html")) as page:
         m, k = 43, 6

@@ -11,11 +11,12 @@ import pytest
 from layoutgen.draw import difference_drawing, draw_difference, to_svg
 from layoutgen.draw.palette import TONES
 from layoutgen.errors import DrawError
-from layoutgen.facts import c_owners, shared_words
+from layoutgen.facts import c_owners
 from layoutgen.plan import Plan
-from layoutgen.plan.model import OperandName, SharedOperand
+from layoutgen.plan.model import OperandName
 from tests.draw.conftest import NAMES, plans_of
 from tests.draw.picture import Read, read
+from tests.draw.words import first_elements, stage_words
 
 PAIRS = (
     ("warptile_128x128", "salykov_128x256x8"),
@@ -24,6 +25,7 @@ PAIRS = (
     ("fine", "salykov_128x128x8"),
     ("dense", "conflicts"),  # without padding, word 64 is x 64 of one and k 1 of the other
     ("ladder_05_thread_tile_2d", "ladder_06_vectorised"),
+    ("triton_f16_64x64x32", "triton_f16_64x128x32"),
 )
 ONE_SIDED = (("ladder_02_coalesced", "ladder_03_shared"), ("warptile_128x128", "registers"))
 
@@ -55,10 +57,6 @@ def test_elements_whose_owner_differs_are_hatched(names: tuple[str, str]) -> Non
         }
 
 
-def words(operand: SharedOperand) -> dict[int, tuple[int, int]]:
-    return {int(word): at for at, word in np.ndenumerate(shared_words(operand.shared))}
-
-
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
 @pytest.mark.parametrize("letter", ["a", "b"])
 def test_words_that_hold_something_else_are_hatched(names: tuple[str, str], letter: OperandName) -> None:
@@ -66,9 +64,10 @@ def test_words_that_hold_something_else_are_hatched(names: tuple[str, str], lett
     drawing = difference_drawing(*plans)
     panels = read(to_svg(drawing))
     operands = [plan.in_shared(letter) for plan in plans]
-    rows = [-(-operand.shared.stage_elements // 32) for operand in operands]
+    rows = [-(-stage_words(operand) // 32) for operand in operands]
     holds = [
-        {word: words(each).get(word) for word in range(32 * count)} for each, count in zip(operands, rows, strict=True)
+        {word: first_elements(each).get(word) for word in range(32 * count)}
+        for each, count in zip(operands, rows, strict=True)
     ]
     if holds[0] == holds[1]:
         assert f"{letter.upper()} lies alike" in drawing.about
@@ -93,7 +92,7 @@ def test_shared_memory_that_only_one_has_is_shown_of_that_one(names: tuple[str, 
     assert [key for key in panels if key.startswith("smem")] == [f"smem_{letter}_{mine}" for letter in "ab"]
     for operand in plans[names.index(mine)].shared_operands:
         assert f"{operand.name.upper()} is in shared memory only in {mine}." in drawing.about
-        held = words(operand)
+        held = first_elements(operand)
         for (row, bank), tone in look(panels[f"smem_{operand.name}_{mine}"]).items():
             at = held.get(32 * row + bank)
             assert tone == ("panel" if at is None else f"t{at[1] % TONES}")

@@ -15,12 +15,14 @@ from layoutgen.draw.budgets import Aside, Budget, Clocks, Launch, Point, Rooflin
 from layoutgen.draw.roofline import roofline_svg
 from layoutgen.draw.timeline import stage_names
 from layoutgen.errors import RequestError
-from layoutgen.facts import c_owners, copy_owners, facts, first_word, fragment_executions, shared_words
+from layoutgen.facts import c_owners, copy_owners, facts, first_word, fragment_executions, shared_offsets
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import Plan
+from layoutgen.plan.model import AtomFragment
 from layoutgen.plan.schedule import work
+from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.problem import packed
-from tests.draw.conftest import plans_of
+from tests.draw.conftest import ATOM_NAMES, plans_of
 
 H200 = DEVICES["h200"]
 NASTY = "</script><script>alert(1)</script><b>&"
@@ -75,15 +77,40 @@ def test_the_words_and_copiers_that_the_script_finds_are_the_facts(in_shared: Pl
     for operand, data in zip(in_shared.shared_operands, data_of(in_shared)["operands"], strict=True):
         shared = data["shared"]
         for stage in range(in_shared.stages):
-            words = np.add.outer(shared["word_x"], shared["word_k"]) + shared["word_stage"][stage]
-            assert (words == shared_words(operand.shared, stage)).all()
+            # As the script does: the element's offset, the bits that a swizzle changes, then words.
+            plain = np.add.outer(shared["element_x"], shared["element_k"])
+            mask, shift = shared["swizzle"]["mask"], shared["swizzle"]["shift"]
+            offset = plain ^ ((plain & mask) << -shift if shift < 0 else (plain & mask) >> shift)
+            words = offset * data["itemsize"] // 4 + shared["word_stage"][stage]
+            assert data["itemsize"] == ITEMSIZE[operand.dtype]
+            assert (words == shared_offsets(operand.shared, stage) * ITEMSIZE[operand.dtype] // 4).all()
         copy = data["copy"]
         found = table(copy["thread_x"], copy["thread_k"], copy["element_x"], copy["element_k"], operand.tile)
         owners = copy_owners(operand.copy, operand.tile)
         assert (found == np.stack([owners.thread, owners.element_x, owners.element_k], axis=-1)).all()
-        assert (shared["depth"], data["vector"], data["along"]) == (
-            operand.fragment.depth, operand.fragment.vector, operand.fragment.mode
-        )  # fmt: skip
+        depth, vector = operand.fragment.depth, operand.fragment.vector
+        if in_shared.uses_atoms:
+            depth, vector = in_shared.atom.layouts.shape_mnk[2], max(operand.fragment.load.bytes // data["itemsize"], 1)
+        assert (shared["depth"], data["vector"], data["along"]) == (depth, vector, operand.fragment.mode)
+        assert data["atom"] == in_shared.uses_atoms == (shared["loads"] is not None)
+
+
+@pytest.mark.parametrize("name", ATOM_NAMES)
+def test_the_loads_that_the_script_finds_bring_each_element_of_an_atom(name: str) -> None:
+    """Each of a warp's loads brings as many elements as its registers hold, and those of its atoms only."""
+    plan = plans_of(name)[0]
+    for operand, data in zip(plan.shared_operands, data_of(plan)["operands"], strict=True):
+        fragment, atom_k = operand.fragment, plan.atom.layouts.shape_mnk[2]
+        assert isinstance(fragment, AtomFragment)
+        loads = np.array(data["shared"]["loads"])
+        assert loads.shape == (operand.tile[0], atom_k)
+        warps = plan.tile.warps["mn".index(operand.x)].size
+        of_each = fragment.registers * 32 * max(4 // data["itemsize"], 1) * warps
+        assert np.bincount(loads.reshape(-1)).tolist() == [of_each] * fragment.vectors
+        if fragment.registers <= fragment.of_atom:  # an atom's registers are of whole loads
+            atom_x = plan.atom.layouts.shape_mnk["mn".index(operand.x)]
+            atoms = loads[: fragment.atoms * atom_x] * fragment.registers // fragment.of_atom
+            assert (atoms == np.arange(fragment.atoms * atom_x)[:, None] // atom_x).all()
 
 
 def test_what_the_script_knows_of_an_operand(drawn: Plan) -> None:
@@ -237,7 +264,8 @@ def test_the_wavefronts_that_the_script_finds_are_those_of_the_load(in_shared: P
         assert len(executions) == len(shared["wavefronts"])
         for each in executions:
             assert each.k is not None
-            at = (each.k // shared["depth"] * shared["vectors"] + each.instruction) * warps + each.warp
+            first = each.k * shared["depth"] if in_shared.uses_atoms else each.k
+            at = (first // shared["depth"] * shared["vectors"] + each.instruction) * warps + each.warp
             assert shared["wavefronts"][at] == [each.wavefronts, each.conflict_free]
 
 

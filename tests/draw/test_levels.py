@@ -9,42 +9,23 @@ import numpy as np
 import pytest
 
 from layoutgen import spec
-from layoutgen.draw import LEVELS, SHARED_LEVELS, level_drawing, to_svg
+from layoutgen.draw import LEVELS, level_drawing, to_svg
 from layoutgen.draw.levels import MOST_TILES
 from layoutgen.draw.palette import TONES
 from layoutgen.errors import DrawError, RequestError
-from layoutgen.facts import access_facts, c_owners, copy_owners, shared_banks, shared_words
-from layoutgen.facts.banks import wavefronts
+from layoutgen.facts import c_owners
 from layoutgen.plan import Plan
 from layoutgen.plan import plan as plans_from
-from layoutgen.plan.model import OperandName
 from layoutgen.plan.schedule import work
-from tests.draw.conftest import NAMES, SHARED_NAMES, WITHOUT_STAGES, levels_of, plans_of
-from tests.draw.picture import Read, read
+from tests.draw.conftest import NAMES, levels_of, plans_of
+from tests.draw.picture import ends, shown, text, tones
 from tests.plan.drafts import Draft
 
 MOST_BYTES = 300_000
 
 
-def shown(plan: Plan, level: str, **options: object) -> dict[str, Read]:
-    return read(to_svg(level_drawing(plan, level, **options)))  # type: ignore[arg-type]
-
-
-def ends(plans: tuple[Plan, ...]) -> set[Plan]:
-    """The first variant and the last: the widest copies and the narrowest."""
-    return {plans[0], plans[-1]}
-
-
 def scheduled(raster: str, group: int) -> Plan:
     return plans_from(spec.loads(Draft(raster=raster, group=group).text()))[0]
-
-
-def text(numbers: np.ndarray, form: str = "{}") -> np.ndarray:
-    return np.vectorize(form.format, otypes=[object])(numbers)
-
-
-def tones(numbers: np.ndarray) -> np.ndarray:
-    return text(numbers % TONES, "t{}")
 
 
 def test_the_warp_of_each_element(drawn: Plan) -> None:
@@ -60,12 +41,18 @@ def test_the_warp_of_each_element(drawn: Plan) -> None:
 
 def test_the_lane_of_each_element_of_warp_0(drawn: Plan) -> None:
     owners = c_owners(drawn.tile, drawn.threads)
-    panel = shown(drawn, "lane")["lane"]
+    panels, about = shown(drawn, "lane"), level_drawing(drawn, "lane").about
+    panel = panels["lane"]
     first = owners.warp == 0
+    assert ("atom" in panels) == ("first atom" in about) == drawn.uses_atoms
+    if drawn.uses_atoms:
+        atom_m, atom_n, _ = drawn.atom.layouts.shape_mnk
+        assert (panels["atom"].label == text(owners.lane)[:atom_m, :atom_n]).all()
+        assert (panels["atom"].look == tones(owners.lane)[:atom_m, :atom_n]).all()
     assert (panel.covered == 1).all()
     assert (panel.look == np.where(first, tones(owners.lane), "panel")).all()
-    if len(np.unique(panel.label)) == 1:
-        assert "too small for numbers" in level_drawing(drawn, "lane").about
+    assert ("too small for numbers" in about) == (not panel.label[first].any())
+    if "too small for numbers" in about:
         return
     assert (panel.label[first] == text(owners.lane)[first]).all()
     if drawn.name != "ladder_01_naive":  # whose warps' columns are too narrow for that
@@ -98,210 +85,16 @@ def test_a_piece_of_values_ends_in_a_heavy_line(drawn: Plan) -> None:
     assert heavy.removesuffix("z").split("M0 0h")[0] == "".join(lines)  # then the frame
 
 
-@pytest.mark.parametrize("name", SHARED_NAMES)
-@pytest.mark.parametrize("letter", ["a", "b"])
-def test_the_word_of_each_element(name: str, letter: OperandName) -> None:
-    for plan in ends(plans_of(name)):
-        operand = plan.in_shared(letter)
-        panel = shown(plan, f"smem_{letter}")[f"smem_{letter}"]
-        words = shared_words(operand.shared)
-        stage, before = operand.shared.stage_elements, int(shared_banks(plan, operand)[0, 0])
-        holds = np.full(panel.look.size, "panel", dtype=object)
-        holds[before : before + stage] = "pad"
-        holds[before + words] = tones(np.indices(words.shape)[1])
-        assert (panel.look.reshape(-1) == holds).all()
-        if words.size > 4096:
-            assert not panel.texts
-            continue
-        at = {divmod(before + int(word), 32): f"{x},{k}" for (x, k), word in np.ndenumerate(words)}
-        assert panel.texts == at
-        assert {(x, k): bank for (_, bank), (x, k) in zip(at, np.ndindex(words.shape), strict=True)} == dict(
-            np.ndenumerate(shared_banks(plan, operand))
-        )
-
-
-@pytest.mark.parametrize("name", SHARED_NAMES)
-@pytest.mark.parametrize("letter", ["a", "b"])
-def test_the_copier_of_each_element(name: str, letter: OperandName) -> None:
-    for plan in ends(plans_of(name)):
-        operand = plan.in_shared(letter)
-        copy = operand.copy
-        owners = copy_owners(copy, operand.tile)
-        panels = [panel for key, panel in shown(plan, f"copy_{letter}").items() if key.startswith("copy")]
-        labels = [panel.label if letter == "a" else panel.label.T for panel in panels]
-        label = np.concatenate(labels)
-        assert label.shape == owners.thread.shape
-        assert all((panel.covered == 1).all() for panel in panels)
-        if not (label != "").any():
-            assert "Too fine for the numbers" in level_drawing(plan, f"copy_{letter}").about
-            continue
-        thread, passes = (
-            np.vectorize(lambda each, part=part: int(each.replace("p", "").split()[part]))(label) for part in (0, 1)
-        )
-        assert (thread == owners.thread).all()
-        # A pass is one access: its elements of a thread are write_vector neighbours in shared memory.
-        words = shared_words(operand.shared)
-        for t in (0, copy.participants - 1):
-            for p in range(passes.max() + 1):
-                together = np.sort(words[(thread == t) & (passes == p)])
-                assert (np.diff(together) == 1).all() and together.size == copy.write_vector
-                assert together[0] % copy.write_vector == 0
-
-
-@pytest.mark.parametrize("name", WITHOUT_STAGES)
-@pytest.mark.parametrize("letter", ["a", "b"])
-def test_what_the_lanes_of_a_warp_load(name: str, letter: OperandName) -> None:
-    """Worked out from who owns C: a lane loads the rows of A, and the columns of B, of the elements that it owns."""
-    for plan in ends(plans_of(name)):
-        operand = plan.operand(letter)
-        owners = c_owners(plan.tile, plan.threads)
-        lines = owners.thread if letter == "a" else owners.thread.T
-        panels = [panel for key, panel in shown(plan, f"copy_{letter}").items() if key.startswith("copy")]
-        label, look = (
-            np.concatenate([each if letter == "a" else each.T for each in part])
-            for part in ([panel.label for panel in panels], [panel.look for panel in panels])
-        )
-        drawing = level_drawing(plan, f"copy_{letter}")
-        assert label.shape == operand.tile
-        vector = operand.copy.read_vector
-        together: dict[str, set[tuple[int, int]]] = {}
-        for x, line in enumerate(lines):
-            lanes = sorted({int(thread) for thread in line if thread < 32})
-            for k in range(operand.tile[1]):
-                if not lanes:
-                    assert (look[x, k], label[x, k]) == ("panel", "")
-                    continue
-                who, number = label[x, k].split(" ")
-                assert look[x, k] == f"t{int(number[1:]) % TONES}"
-                known = "all" if len(lanes) == 32 else f"{lanes[0]}..{lanes[-1]}" if len(lanes) > 1 else str(lanes[0])
-                assert who == known or (who == f"{lanes[0]},{lanes[1]}.." and lanes[-1] - lanes[0] >= len(lanes))
-                together.setdefault(label[x, k], set()).add((x, k))
-        assert ("panel" in look) == any("other warps" in key.text for key in drawing.legend)
-        # A pass of some lanes is one access: neighbours along the mode that it runs along.
-        for places in together.values():
-            xs, ks = ({place[i] for place in places} for i in (0, 1))
-            run, other = (xs, ks) if operand.copy.read_mode == "x" else (ks, xs)
-            assert len(other) == 1 and sorted(run) == list(range(min(run), min(run) + vector))
-        told = re.findall(r"A pass of a warp moves ([\d.]+) sectors? of 32 bytes", drawing.about)
-        (cost,) = (each for each in access_facts(plan) if each.name == f"load_{letter}")
-        assert [float(each) for each in told] == (
-            [] if operand.contiguous is None else [pytest.approx(cost.sectors / cost.requests, rel=5e-3)]
-        )
-
-
-def test_the_two_naive_kernels_differ_in_what_a_warp_loads() -> None:
-    """The point of the ladder's second rung: 32 sectors of A become one, and one of B four that are full."""
-    told = {
-        (name, letter): re.findall(
-            r"moves (\d+) .*? bytes(.*?):", level_drawing(plans_of(name)[0], f"copy_{letter}").about
-        )
-        for name in WITHOUT_STAGES[:2]
-        for letter in "ab"
-    }
-    assert told == {
-        ("ladder_01_naive", "a"): [("32", ", of which what it asks for would fill 4")],
-        ("ladder_01_naive", "b"): [("1", "")],
-        ("ladder_02_coalesced", "a"): [("1", "")],
-        ("ladder_02_coalesced", "b"): [("4", "")],
-    }
-
-
-@pytest.mark.parametrize("name", WITHOUT_STAGES)
-@pytest.mark.parametrize("level", SHARED_LEVELS)
-def test_pictures_of_shared_memory_are_refused_where_there_is_none(name: str, level: str) -> None:
-    for plan in plans_of(name):
-        with pytest.raises(DrawError, match="stages in it") as caught:
-            level_drawing(plan, level)
-        assert "shared.stages: 0" in str(caught.value.got)
-        allowed = str(caught.value.allowed).split(", ")
-        assert sorted((*allowed, *SHARED_LEVELS)) == sorted(LEVELS)
-        instead = str(caught.value.fix).split(",")[0].removeprefix("--level ")
-        assert instead in allowed and instead[-1] == (level[-1] if level != "banks" else "a")
-        for each in allowed:
-            assert level_drawing(plan, each).panels
-
-
-def lanes_words(panel: Read) -> dict[int, list[tuple[int, int]]]:
-    """lane -> (bank, word) of each of its cells."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for (lane, bank), word in panel.texts.items():
-        found.setdefault(lane, []).append((bank, int(word)))
-    return found
-
-
-def test_the_banks_of_a_load(in_shared: Plan) -> None:
-    panels = shown(in_shared, "banks")
-    titles = {panel.id: panel.title for panel in level_drawing(in_shared, "banks").panels}
-    owners = c_owners(in_shared.tile, in_shared.threads)
-    for operand in in_shared.shared_operands:
-        panel = panels[f"banks_fragment_{operand.name}"]
-        words, banks = shared_words(operand.shared), shared_banks(in_shared, operand)
-        # Independently of the load's own layouts: each lane reads the words of its first values, or of its first one
-        # for several k.
-        along_x, depth = (operand.fragment.vector, 1) if operand.fragment.mode == "x" else (1, operand.fragment.vector)
-        assert ("of k = 0 .. 3" in titles[f"banks_fragment_{operand.name}"]) == (depth == 4)
-        axis = "mn".index(operand.x)
-        value = (owners.value_m, owners.value_n)[axis]
-        expected = {}
-        for lane in range(32):
-            own = owners.thread == lane
-            xs = [np.nonzero(own & (value == v))[axis][0] for v in range(along_x)]
-            expected[lane] = sorted((int(banks[x, k]), int(words[x, k])) for x in xs for k in range(depth))
-        assert {lane: sorted(each) for lane, each in lanes_words(panel).items()} == expected
-
-
-@pytest.mark.parametrize("name", SHARED_NAMES)
-def test_the_phases_of_an_access(name: str) -> None:
-    for plan in ends(plans_of(name)):
-        panels = shown(plan, "banks")
-        drawn = {panel.id: panel for panel in level_drawing(plan, "banks").panels}
-        assert len(panels) == 8
-        for access in (
-            each for operand in plan.shared_operands for each in (operand.fragment.load, operand.copy.write)
-        ):
-            panel, title = panels[f"banks_{access.name}"], drawn[f"banks_{access.name}"].title
-            lanes = lanes_words(panel)
-            addresses = [4 * min(word for _, word in lanes[lane]) if lane in lanes else None for lane in range(32)]
-            phases = drawn[f"wavefronts_{access.name}"].boxes
-            total = sum(int(box.label) for box in phases)
-            assert total == wavefronts(addresses, access.bytes, "load" if access.opcode == "ld.shared" else "store")
-            least = "at least " if access.opcode == "cp.async" else ""
-            assert f"{access.opcode} of {access.bytes} bytes: {least}{total} wavefront" in title
-            (known,) = (each for each in access_facts(plan) if each.name == access.name)
-            estimate = f"(check: {known.wavefronts / known.requests:.3g})"
-            assert (estimate in title) == (access.opcode == "cp.async")
-            assert ("no conflict" in title) == (total == len(phases))
-            assert sorted(lane for box in phases for lane in range(box.row, box.row + box.rows)) == sorted(lanes)
-            for box in phases:
-                together = {at: lanes[at] for at in range(box.row, box.row + box.rows)}
-                # Marked are the cells that share their bank with another word of the phase.
-                words = {cell for cells in together.values() for cell in cells}
-                marked = {(b, w) for b, w in words if any(b == other and w != v for other, v in words)}
-                assert marked == {
-                    (bank, word)
-                    for lane, cells in together.items()
-                    for bank, word in cells
-                    if panel.look[lane, bank] == "mark"
-                }
-                assert (box.label != "1") == (box.look == "mark") == bool(marked)
-
-
-def test_wavefronts_of_well_known_tilings() -> None:
-    for name, told in (
-        ("warptile_128x128", {"fragment_a": 2, "fragment_b": 4, "copy_a": 1, "copy_b": 4}),
-        ("salykov_128x128x8", {"fragment_a": 2, "fragment_b": 2}),
-        ("conflicts", {"copy_a": 8}),
-        ("two_way", {"copy_a": 2}),
-    ):
-        panels = shown(plans_of(name)[0], "banks")
-        for access, count in told.items():
-            assert sum(int(text) for text in panels[f"wavefronts_{access}"].texts.values()) == count
-
-
 def test_the_order_of_the_multiply_adds_of_a_thread(drawn: Plan) -> None:
     """Numbered as they are issued, in the colour of the operand that a step has in common with the one before."""
     panel = shown(drawn, "order")["order"]
     rows, columns = (layout.size for layout in drawn.tile.value_mode)
+    if drawn.uses_atoms:  # a warp's: of its tile over the atom's, in which a thread has rows of 8 and pairs of columns
+        atom_m, atom_n, _ = drawn.atom.layouts.shape_mnk
+        rows, columns = 8 * rows // atom_m, 4 * columns // atom_n
+        assert (rows * atom_m * drawn.tile.warps[0].size, columns * atom_n * drawn.tile.warps[1].size) == (
+            drawn.tile.block[:2]
+        )
     assert panel.label.shape == (rows, columns)
     places = [(value % rows, value // rows) for value in drawn.order.values()]
     assert [panel.label[place] for place in places] == list(map(str, range(rows * columns)))
@@ -348,8 +141,8 @@ def test_a_line_joins_every_two_blocks_that_follow_as_neighbours(
     ] == expected
     grid = svg[svg.index("data-unit") : svg.index('id="legend"')]
     for size, texts in re.findall(r'<g font-size="([\d.]+)" text-anchor="middle">(.*?)</g>', grid, re.S):
-        for x, y, text in re.findall(r'<text x="([\d.]+)" y="([\d.]+)">([^<]+)<', texts):
-            right, below = float(x) % width + 0.32 * float(size) * len(text), float(y) % height + 0.2 * float(size)
+        for x, y, word in re.findall(r'<text x="([\d.]+)" y="([\d.]+)">([^<]+)<', texts):
+            right, below = float(x) % width + 0.32 * float(size) * len(word), float(y) % height + 0.2 * float(size)
             assert right < 0.94 * width and below < 0.94 * height
 
 
@@ -380,7 +173,12 @@ def test_a_large_grid_is_cut_and_says_so(drawn: Plan) -> None:
 def test_only_the_fine_tiling_goes_without_numbers(drawn: Plan) -> None:
     said = " ".join(level_drawing(drawn, level).about for level in levels_of(drawn))
     fine = drawn is plans_of("fine")[0]
-    assert ("too small for numbers" in said, "Too fine for the numbers" in said) == (fine, fine)
+    if (
+        drawn.uses_atoms
+    ):  # lanes hold pairs of a row, so that a larger tile's have no room: an atom beside it shows them
+        assert ("too small for numbers" in said) == (max(drawn.tile.block[:2]) > 64)
+    else:
+        assert ("too small for numbers" in said, "Too fine for the numbers" in said) == (fine, fine)
 
 
 @pytest.mark.parametrize("name", NAMES)

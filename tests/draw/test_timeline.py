@@ -21,7 +21,7 @@ TURNS = 6
 def faults(plan: Plan) -> list[str]:
     """What a walk of the program does that no kernel may: read what is not ready, multiply out of order, overwrite."""
     found = []
-    block_k = plan.tile.block[2]
+    block_k = plan.k_blocks  # fragments of a k-tile, of which an atom's are of several k
     multiplied = []
     before: Moment | None = None
     since_met: set[int] = set()  # stages that some thread may still read

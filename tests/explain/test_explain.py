@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from layoutgen import paths
-from layoutgen.algebra import Layout, evaluate
+from layoutgen.algebra import ComposedLayout, Layout, evaluate
 from layoutgen.algebra.explain import EXPLAINED
 from layoutgen.errors import PlanError, RequestError
 from layoutgen.explain import Explanation, SharedSource, Source, Step, explain
@@ -35,8 +35,16 @@ OWN = {"copy.thread_x", "copy.thread_k", "copy.element_x", "copy.element_k"}  # 
 
 def carried(each: Plan) -> set[str]:
     """Paths of the layouts that a kernel carries."""
-    operand = OPERAND if each.shared_operands else OWN
-    return TILE | {f"{name}.{path}" for name in "ab" for path in operand}
+    if not each.shared_operands:
+        return TILE | {f"{name}.{path}" for name in "ab" for path in OWN}
+    found = TILE | {f"{operand.name}.{path}" for operand in each.shared_operands for path in OPERAND}
+    for operand in each.shared_operands:
+        for path, access in (("copy.write", operand.copy.write), ("fragment.load", operand.fragment.load)):
+            if isinstance(access.base, ComposedLayout):  # what the swizzle that is told beside it permutes
+                found ^= {f"{operand.name}.{path}.base", f"{operand.name}.{path}.base.layout_b"}
+            if access.flips is not None and any(access.flips.flat_stride):
+                found.add(f"{operand.name}.{path}.flips")
+    return found
 
 
 def at(plan: Plan, path: str) -> Any:
@@ -52,6 +60,10 @@ def prove_calls(told: Explanation, each: Plan) -> None:
         assert evaluate(step.call or str(step.result)) == step.result, step
         if step.of is not None:
             assert step.result == at(each, step.of), step
+            if step.of.endswith((".layout_b", "shared.layout")):
+                swizzle = at(each, f"{step.of[0]}.shared.swizzle")
+                assert step.says == (f"then {swizzle}" if swizzle.bits else "")
+            assert not step.of.endswith(".layout_b") or at(each, step.of[: -len("layout_b")] + "layout_a") == swizzle
     assert {step.of for step in told.steps} - {None} == carried(each)
 
 

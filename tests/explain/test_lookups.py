@@ -13,7 +13,7 @@ from layoutgen.facts import (
     first_word,
     fragment_piece,
     shared_banks,
-    shared_words,
+    shared_offsets,
     static_accesses,
     turned,
 )
@@ -31,7 +31,7 @@ def test_banks_count_through_the_blocks_shared_memory() -> None:
     """
     each = primary("warptile_128x128")
     assert (first_word(each, each.a), first_word(each, each.b)) == (0, 2 * 2112)
-    assert shared_words(each.b.shared, 1)[77, 3] == 77 + 3 * 136 + 15 * 136 + 128
+    assert shared_offsets(each.b.shared, 1)[77, 3] == 77 + 3 * 136 + 15 * 136 + 128
     assert shared_banks(each, each.a)[5, :3].tolist() == [5, 9, 13]
     assert shared_banks(each, each.b)[77, :3].tolist() == [(77 + 136 * k) % 32 for k in range(3)]
     assert shared_banks(each, each.b, 1)[0, 0] == (15 * 136 + 128) % 32

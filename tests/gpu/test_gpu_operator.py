@@ -13,16 +13,19 @@ from layoutgen.errors import OperandError
 from layoutgen.ops import Operator
 from tests.ops.operands import (
     SPECS,
+    TENSOR,
     Case,
     assert_near,
     assert_right,
     assert_untouched,
+    elements,
     every_variant,
     on_device,
     only,
     operands,
     plans,
     reference,
+    scalars,
     uniform,
 )
 
@@ -45,6 +48,8 @@ CASES = (
     Case(130, 4092, 4096),
 )
 PRIMES = (4093, 4099, 4091)
+# Of the specs of tensor cores a variant in three, which meets every pair of modes, alignment and type.
+OF_ATOMS = list(every_variant(*TENSOR))[::3]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,7 @@ def free_memory() -> None:
 # --- right -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "variant"), list(every_variant(*SPECS)))
+@pytest.mark.parametrize(("name", "variant"), list(every_variant(*SPECS, *TENSOR)))
 def test_every_variant_is_right(name: str, variant: str) -> None:
     operator = only(name, variant)
     for case in CASES:
@@ -77,15 +82,16 @@ def test_every_variant_is_right(name: str, variant: str) -> None:
             raise
 
 
-@pytest.mark.parametrize(("name", "variant"), list(every_variant(*SPECS)))
+@pytest.mark.parametrize(("name", "variant"), [*every_variant(*SPECS), *OF_ATOMS])
 def test_every_variant_has_the_bits_of_the_simulator(name: str, variant: str) -> None:
     operator = only(name, variant)
     case = Case(130, 77, 45, alpha=0.7, beta=-1.3, c="pitched", out=True)
     a, b, c, out = operands(case, operator.plans[0])
     assert c is not None and out is not None
     on_gpu = [on_device(tensor, "cuda") for tensor in (a, b, c, out)]
-    operator.eager_out(a, b, c, case.alpha, case.beta, out=out)
-    operator.eager_out(*on_gpu[:3], case.alpha, case.beta, out=on_gpu[3])
+    alpha, beta = scalars(case, operator.plans[0])
+    operator.eager_out(a, b, c, alpha, beta, out=out)
+    operator.eager_out(*on_gpu[:3], alpha, beta, out=on_gpu[3])
     assert torch.equal(on_gpu[3].cpu(), out)
     assert_untouched(on_gpu[3])
 
@@ -100,6 +106,20 @@ def test_large_problems(name: str, shape: tuple[int, int, int], order: str, rand
     width = "4B" if shape == PRIMES else "16B"
     assert operator.variant_for(a, b).variant == f"a{order[0]}_b{order[1]}_{width}"
     assert_near(operator(a, b), *reference(a, b, None, 1.0, 0.0), k)
+
+
+@pytest.mark.parametrize("name", TENSOR)
+@pytest.mark.parametrize("shape", [(4096, 4096, 4096), (4092, 4092, 4092), PRIMES], ids=str)
+@pytest.mark.parametrize("order", ["kn", "kk", "mn", "mk"])
+def test_large_problems_on_tensor_cores(
+    name: str, shape: tuple[int, int, int], order: str, random: torch.Generator
+) -> None:
+    operator, (m, n, k) = layoutgen.load(name), shape
+    plan = operator.plans[0]
+    a = elements(random, plan.a.dtype, m, k) if order[0] == "k" else elements(random, plan.a.dtype, k, m).t()
+    b = elements(random, plan.b.dtype, k, n) if order[1] == "n" else elements(random, plan.b.dtype, n, k).t()
+    assert operator.variant_for(a, b).variant.startswith(f"a{order[0]}_b{order[1]}")
+    assert_near(operator(a, b), *reference(a, b, None, 1.0, 0.0), k, plan)
 
 
 def test_views_of_every_kind(op: Operator, random: torch.Generator) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import lcm
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,13 @@ from layoutgen import build, run, sim
 from layoutgen.emit import emit
 from layoutgen.errors import SimError
 from layoutgen.plan import Plan
+from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.problem import Problem, View
+from tests.elements import allowed, as_bytes, from_bytes, representable
 
-Matrix = NDArray[np.float32]
+Matrix = NDArray[Any]  # elements as they lie in memory, unsigned integers of their width
 ARCH = "sm_90a"
-CANARY = np.float32(-12345.0)
+CANARY = 0x3B  # of every byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +97,38 @@ def compile_together(plans: list[Plan]) -> list[sim.Kernel]:
     return [kernels[f"kernel_{number}"] for number in range(len(plans))]
 
 
-def _matrix(rng: np.random.Generator, rows: int, columns: int, contiguous: Literal["rows", "columns"]) -> Matrix:
-    """(rows, columns) of uniform(-1, 1), the named mode contiguous, with a wider pitch, in a sea of NaN."""
+def _matrix(
+    rng: np.random.Generator, rows: int, columns: int, contiguous: Literal["rows", "columns"], dtype: str
+) -> tuple[Matrix, NDArray[np.float64]]:
+    """(rows, columns) of uniform(-1, 1), the named mode contiguous, with a wider pitch, in a sea of NaN (of bytes all
+    ones); and their values."""
     outer, inner = (rows, columns) if contiguous == "columns" else (columns, rows)
-    sea = np.full((outer + 8, -(-inner // 4) * 4 + 8), np.nan, np.float32)
-    view = sea[4 : 4 + outer, 4 : 4 + inner]
-    view[...] = rng.uniform(-1, 1, (outer, inner)).astype(np.float32)
-    return view if contiguous == "columns" else view.T
+    values = representable(rng.uniform(-1, 1, (outer, inner)), dtype)
+    unit = max(1, 16 // values.element_size())
+    sea = np.full((outer + 8, -(-inner // unit) * unit + 2 * unit), -1, f"i{values.element_size()}")
+    sea = sea.view(f"u{values.element_size()}")
+    view = sea[4 : 4 + outer, unit : unit + inner]
+    view[...] = as_bytes(values)
+    exact = values.double().numpy()
+    return (view, exact) if contiguous == "columns" else (view.T, exact.T)
 
 
 def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: int = 0) -> str | None:
     """Run one case under one schedule -> what went wrong, or None."""
     rng = np.random.default_rng(seed)
     need = plan.requirements
-    a = _matrix(rng, case.m, case.k, "rows" if need.a.contiguous == "m" else "columns")
-    b = _matrix(rng, case.n, case.k, "rows" if need.b.contiguous == "n" else "columns")
-    c = _matrix(rng, case.m, case.n, "columns")
+    a, of_a = _matrix(rng, case.m, case.k, "rows" if need.a.contiguous == "m" else "columns", plan.a.dtype)
+    b, of_b = _matrix(rng, case.n, case.k, "rows" if need.b.contiguous == "n" else "columns", plan.b.dtype)
+    c, of_c = _matrix(rng, case.m, case.n, "columns", plan.dtype)
     if case.beta == 0.0:
-        c[...] = np.nan
-    d = _matrix(rng, case.m, case.n, "columns")
+        c[...] = np.iinfo(c.dtype).max
+    d, _ = _matrix(rng, case.m, case.n, "columns", plan.dtype)
     sea = d.base
+    while isinstance(sea, np.ndarray) and isinstance(sea.base, np.ndarray):
+        sea = sea.base
     assert isinstance(sea, np.ndarray)
-    sea[...] = CANARY
+    sea.view("u1")[...] = CANARY
+    alpha, beta = (round(each) if plan.scalar == "i32" else each for each in (case.alpha, case.beta))
     memory = sim.GlobalMemory()
 
     def place(name: str, view: Matrix, writable: bool = False) -> View:
@@ -124,29 +136,29 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
         while case.placed == "poisoned" and isinstance(whole.base, np.ndarray):
             whole = whole.base
         address = memory.add(whole, writable=writable, name=name) + view.ctypes.data - whole.ctypes.data
-        return View(address, view.shape, (view.strides[0] // 4, view.strides[1] // 4))
+        return View(address, view.shape, (view.strides[0] // view.itemsize, view.strides[1] // view.itemsize))
 
     views = [place("A", a), place("B", b), place("C", c), place("D", d, writable=True)]
-    problem = Problem(case.m, case.n, case.k, *views, case.alpha, case.beta)
+    problem = Problem(case.m, case.n, case.k, *views, alpha, beta)
     if not run.fits(plan, problem):
         raise ValueError(f"{plan.variant} does not take {case}: choose extents that its requirements allow")
-    exact = case.alpha * (a.astype(np.float64) @ b.astype(np.float64).T)
-    scale = abs(case.alpha) * (abs(a).astype(np.float64) @ abs(b).astype(np.float64).T)
-    if case.beta != 0.0:
-        exact = exact + case.beta * c.astype(np.float64)
-        scale = scale + abs(case.beta * c.astype(np.float64))
+    exact = alpha * (of_a @ of_b.T)
+    scale = abs(alpha) * (abs(of_a) @ abs(of_b).T)
+    if beta != 0.0:
+        exact = exact + beta * of_c
+        scale = scale + abs(beta * of_c)
     try:
         run.simulate(plan, problem, memory, schedule.options(), code, case.slots)
     except SimError as error:
         return str(error)
-    bound = (case.k + 4) * 2.0**-24 * scale + 1e-30
-    bad = ~(np.abs(d.astype(np.float64) - exact) <= bound)
+    found = from_bytes(d, plan.dtype).double().numpy()
+    bad = ~(np.abs(found - exact) <= allowed(plan, case.k, exact, scale))
     if bad.any():
         i, j = map(int, np.argwhere(bad)[0])
-        return f"D({i},{j}) = {d[i, j]}, not {exact[i, j]:.6f}; {int(bad.sum())} of {bad.size} are wrong"
-    d[...] = CANARY
-    if not (sea == CANARY).all():
-        return f"{int((sea != CANARY).sum())} elements outside D were written"
+        return f"D({i},{j}) = {found[i, j]}, not {exact[i, j]:.6f}; {int(bad.sum())} of {bad.size} are wrong"
+    d[...] = int.from_bytes([CANARY] * d.itemsize, "little")
+    if not (sea.view("u1") == CANARY).all():
+        return f"{int((sea.view('u1') != CANARY).sum())} bytes outside D were written"
     return None
 
 
@@ -154,15 +166,17 @@ def cases(plan: Plan) -> Iterator[Case]:
     """Few problems that meet every edge: ragged m, n and k, fewer k-tiles than stages, none, several blocks, scales;
     and one of whole tiles, whose first k is not zero as that of a ragged one is.
 
-    A variant that needs aligned rows gets extents that are multiples of four; ragged all the same, but for a BLK_K
-    that divides four.
+    A variant that needs aligned rows gets extents that are multiples of what they hold; ragged all the same, but for a
+    BLK_K that divides that.
     """
     block_m, block_n, block_k = plan.tile.block
-    unit = 4 if max(plan.requirements.a.align, plan.requirements.b.align, plan.requirements.c.align) > 4 else 1
-    many_k, ragged_k = (plan.stages + 2) * block_k + unit, 2 * block_k + (4 if unit == 4 else 3)
+    of = plan.requirements
+    needs = ((of.a, plan.a.dtype), (of.b, plan.b.dtype), (of.c, plan.dtype))
+    unit = max(max(need.align // ITEMSIZE[dtype], 1) for need, dtype in needs)
+    many_k, ragged_k = (plan.stages + 2) * block_k + unit, 2 * block_k + (unit if unit > 1 else 3)
     many_k, ragged_k = (-(-k // unit) * unit for k in (many_k, ragged_k))
-    yield Case(block_m + 4 * unit, max(block_n - 4, block_n // 2), many_k, alpha=1.5, beta=-0.5)
-    yield Case(block_m - 8, 12 * unit, ragged_k, placed="poisoned")
+    yield Case(block_m + 4 * unit, max(block_n - max(4, unit), block_n // 2), many_k, alpha=1.5, beta=-0.5)
+    yield Case(max(block_m - max(8, unit), unit), 12 * unit, ragged_k, placed="poisoned")
     yield Case(4 * unit, block_n + unit * 8, unit, beta=2.0)
     yield Case(unit, unit, 0, beta=1.0)
     yield Case(block_m, block_n, lcm(unit, block_k * (1 + plan.stages % 2)))

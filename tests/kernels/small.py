@@ -12,6 +12,10 @@ STAGED = {"copy_a": LDG_STS, "copy_b": LDG_STS}
 BY_K_A, BY_K_B = {"shared_a": "(32,8):(8,1)"}, {"shared_b": "(64,8):(8,1)"}
 MIXED = {"stages": 3, "copy_a": LDG_STS, "copy_b": CP_ASYNC}
 
+MMA: dict[str, Any] = {
+    "atom": "SM80_16x8x16_F32BF16BF16F32_TN", "dtypes": ("bf16", "bf16", "f32"), "block": (32, 64, 32),
+}  # fmt: skip
+
 # Blocks of 32 x 64 by two warps, which differ in n, where nothing else is said. What a spec has beside that, and which
 # of its variants.
 SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -44,6 +48,55 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             "copy_b": "{atom: ldg.sts, values: [2, 4]}",
         },
         ("ak_bk_16B",),
+    ),
+    "bf16": (
+        MMA | {"stages": 3},
+        ("ak_bn_16B", "am_bk_16B", "ak_bn_8B", "am_bk_4B", "ak_bk_2B", "am_bn_2B", "any"),
+    ),
+    "bf16_padded": (
+        MMA | {"shared_a": "(32,32):(40,1)", "shared_b": "(64,32):(1,72)", "stages": 2},
+        ("ak_bn_16B", "ak_bn_8B"),
+    ),
+    "bf16_one_stage": (MMA | {"stages": 1}, ("ak_bn_16B", "any")),
+    "bf16_one_k": (MMA | {"block": (32, 64, 16), "stages": 3}, ("am_bn_16B",)),
+    "bf16_to_f32": (MMA | {"dtypes": ("bf16", "f32", "f32"), "stages": 4}, ("ak_bn_16B", "am_bn_4B")),
+    "bf16_staged": (MMA | {"stages": 2, **STAGED}, ("ak_bk_16B", "am_bn_16B")),
+    "bf16_spread": (MMA | {"block": (32, 64, 64), "spread": (0, 3), "order": "serpentine_n"}, ("ak_bn_16B",)),
+    "bf16_shared_tiles": (MMA | {"stages": 3, "kind": "stream_k"}, ("ak_bn_16B",)),
+    "bf16_low": (MMA | {"block": (16, 24, 32), "warps": "(1,3):(0,1)", "stages": 2}, ("ak_bn_16B", "am_bk_16B")),
+    "f16_short": (
+        {"atom": "SM80_16x8x8_F32F16F16F32_TN", "dtypes": ("f16", "f16", "f32"), "block": (32, 32, 16), "stages": 2},
+        ("ak_bn_16B", "am_bk_8B"),
+    ),
+    "tf32": (
+        {"atom": "SM80_16x8x8_F32TF32TF32F32_TN", "dtypes": ("tf32", "f32", "f32"), "block": (32, 64, 16), "stages": 3},
+        ("ak_bn_16B", "am_bk_16B", "am_bn_4B", "any"),
+    ),
+    "s8": (
+        {"atom": "SM80_16x8x32_S32S8S8S32_TN", "dtypes": ("s8", "s32", "s32"), "block": (32, 64, 64), "stages": 3},
+        ("ak_bk_16B", "am_bn_16B", "ak_bn_4B", "am_bk_1B", "any"),
+    ),
+    "u8_to_f32": (
+        {"atom": "SM80_16x8x32_S32U8U8S32_TN", "dtypes": ("u8", "f32", "s32"), "block": (32, 32, 32), "stages": 2},
+        ("ak_bk_16B",),
+    ),
+    "e4m3": (
+        {
+            "atom": "SM89_16x8x32_F32E4M3E4M3F32_TN", "dtypes": ("e4m3", "bf16", "f32"), "block": (32, 64, 64),
+            "stages": 3, "arch": "sm_89",
+        },
+        ("ak_bk_16B", "am_bn_16B", "any"),
+    ),
+    "f64": (
+        {"atom": "SM80_8x8x4_F64F64F64F64_TN", "dtypes": ("f64", "f64", "f64"), "block": (16, 32, 8), "stages": 2},
+        ("ak_bn_16B", "am_bk_8B", "any"),
+    ),
+    "f64_wide": (
+        {
+            "atom": "SM90_16x8x8_F64F64F64F64_TN", "dtypes": ("f64", "f64", "f64"), "block": (32, 32, 16), "stages": 2,
+            "arch": "sm_90",
+        },
+        ("am_bn_16B",),
     ),
 }  # fmt: skip
 

@@ -20,8 +20,9 @@ from tests.kernels.small import small
 REMOVABLE = Barrier | Wait | Commit | Advance | StoreTile | CopyTile | LoadTile | LoadFragment
 TOGETHER = 8
 SPECS = ("warptile_128x128", "salykov_128x128x8", "salykov_128x256x8")
-# No stages; one, for both kinds of copy; parts that are dealt out, with an odd BLK_K, and beside several k at once.
-OF_SMALL = ("direct", "one_stage_mixed", "odd_k_spread", "by_k_of_a_alone")
+# No stages; one, for both kinds of copy; parts that are dealt out, with an odd BLK_K, and beside several k at once; MMA
+# atoms.
+OF_SMALL = ("direct", "one_stage_mixed", "odd_k_spread", "by_k_of_a_alone", "bf16")
 
 
 def shown(step: object) -> str:

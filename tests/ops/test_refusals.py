@@ -15,7 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import layoutgen
 from layoutgen.errors import OperandError
-from layoutgen.ops import Operator, _overlap
+from layoutgen.operands import _overlap
+from layoutgen.ops import Operator
 
 A, B, C = torch.ones(4, 3), torch.ones(3, 5), torch.ones(4, 5)
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.ops.operands import SPECS, Case, assert_right, every_variant, like, on_device, only, operands, plans, uniform
+from tests.ops.operands import (
+    SPECS,
+    TENSOR,
+    Case,
+    assert_right,
+    every_variant,
+    like,
+    on_device,
+    only,
+    operands,
+    plans,
+    uniform,
+)
 
 # Every extent of {0, 1, 3, 17, 33, 130, 257}, every form of c, alpha and beta with and without either.
 CASES = (
@@ -25,9 +37,10 @@ CASES = (
 )
 PRIMARIES = [(name, plans(name)[0].variant) for name in SPECS if name != "warptile_128x128"]
 VARIANTS = [*every_variant("warptile_128x128"), *PRIMARIES]
+OF_ATOMS = [(name, plans(name)[0].variant) for name in TENSOR]
 
 
-@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+@pytest.mark.parametrize(("name", "variant"), [*VARIANTS, *OF_ATOMS])
 def test_every_variant_is_right(name: str, variant: str) -> None:
     operator = only(name, variant)
     for case in CASES:

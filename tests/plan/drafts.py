@@ -38,20 +38,23 @@ class Draft:
     group: int = 1
     min_blocks: int = 1
     arch: str = "sm_80"
+    atom: str | None = None
+    dtypes: tuple[str, str, str] = ("f32", "f32", "f32")
 
     def text(self) -> str:
+        of_ab, of_c, accumulate = self.dtypes
+        own = (f"  lanes: {self.lanes}", f"  values: <{', '.join(self.values)}>")
         lines = [
             f"name: {self.name}",
             "about: a spec for tests",
             f"arch: {self.arch}",
-            f"operands: {{a: {{dtype: f32, contiguous: {self.contiguous[0]}}}, b: {{dtype: f32, contiguous: "
-            f"{self.contiguous[1]}}}, c: {{dtype: f32}}, accumulate: f32}}",
+            f"operands: {{a: {{dtype: {of_ab}, contiguous: {self.contiguous[0]}}}, b: {{dtype: {of_ab}, contiguous: "
+            f"{self.contiguous[1]}}}, c: {{dtype: {of_c}}}, accumulate: {accumulate}}}",
             "tiling:",
             f"  block: {list(self.block)}",
             *([f"  warp: <{', '.join(self.warp)}>"] if self.warp else []),
             f"  warps: {self.warps}",
-            f"  lanes: {self.lanes}",
-            f"  values: <{', '.join(self.values)}>",
+            *(own if self.atom is None else (f"  atom: {self.atom}",)),
             f"  order: {self.order}",
             "shared:",
             *([f"  a: {self.shared_a}"] if self.shared_a else []),

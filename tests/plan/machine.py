@@ -178,7 +178,7 @@ class Machine:
     def _load(self, operand: SharedOperand, k: int) -> tuple[int, int] | None:
         """Fragment k of the read stage, for which other threads wrote any of its elements; None of no one tile, which
         is harmless unless it is multiplied."""
-        self._require(0 <= k < operand.tile[1], f"there is no k = {k}")
+        self._require(0 <= k < self.plan.k_blocks, f"there is no k = {k}")
         name = operand.name
         self.read_at[name, self.read] = self.barriers
         words = self.memory[name, self.read].values()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from layoutgen.plan.model import Fetch, Operand, Plan, SharedOperand
+from layoutgen.plan.storage import ITEMSIZE
 from tests.plan.drafts import Draft
 from tests.plan.naive import Ints, Owned, words
 
@@ -66,7 +67,8 @@ def prove_reads(operand: Operand, align: int) -> tuple[Ints, Ints]:
     x, k = _coordinates(copy, *_elements(copy, width, copy.read_mode))
     assert (x >= 0).all() and (k >= 0).all() and (x < operand.tile[0]).all() and (k < operand.tile[1]).all()
     assert copy.reads == x[0, :, :, 0].size
-    assert 4 * width in (4, 8, 16) and 4 * width <= align
+    size = ITEMSIZE[operand.dtype] * width
+    assert size in (1, 2, 4, 8, 16) and size <= max(align, ITEMSIZE[operand.dtype])
     if operand.contiguous is not None:
         assert (copy.read_mode == "k") == (operand.contiguous == "k")
     if width > 1:
@@ -121,10 +123,29 @@ def prove_fetch(operand: Operand, align: int, owned: Ints) -> None:
 def prove_epilogue(plan: Plan) -> None:
     """Each access of C and D is a run of n that starts on a multiple of its width, within one thread's values."""
     width = plan.epilogue.vector
-    n = plan.threads.n.offsets()[:, None] + plan.tile.value_mode[1].offsets()[None, :]
-    assert plan.epilogue.bytes == 4 * width == plan.requirements.c.align and n.shape[1] % width == 0
+    n = plan.epilogue.thread_n.offsets()[:, None] + plan.epilogue.value_n.offsets()[None, :]
+    size = ITEMSIZE[plan.dtype] * width
+    assert plan.epilogue.bytes == size == plan.requirements.c.align and n.shape[1] % width == 0
+    if plan.epilogue.exchange > 1:  # every lane of a quad has others' columns, and all of them the quad's
+        mine = plan.threads.n.offsets()[:, None] + plan.tile.value_mode[1].offsets()[None, :]
+        quads = (each.reshape(-1, 4 * each.shape[1]) for each in (n, mine))
+        assert np.array_equal(*(np.sort(each, axis=1) for each in quads))
     runs = n.reshape(n.shape[0], -1, width)
     assert not (runs[..., 0] % width).any() and (np.diff(runs) == 1).all()
+
+
+def prove_of_atoms(plan: Plan, owner: Owned) -> None:
+    """Of a plan of MMA atoms: its tile, its epilogue, and that each (x, k) is read once, by whole accesses. What lies
+    where in shared memory and in fragments is for test_mma."""
+    prove_tile(plan, owner)
+    prove_epilogue(plan)
+    align = 1 if plan.variant == "any" else int(plan.variant.split("_")[2].removesuffix("B"))
+    for operand, need in zip(plan.operands, (plan.requirements.a, plan.requirements.b), strict=True):
+        x, k = prove_reads(operand, align)
+        extent, block_k = operand.tile
+        assert np.array_equal(np.sort((x + extent * k).reshape(-1)), np.arange(extent * block_k))
+        assert need.align == ITEMSIZE[operand.dtype] * operand.copy.read_vector
+        assert need.contiguous == operand.contiguous
 
 
 def prove(plan: Plan, draft: Draft, owner: Owned) -> None:

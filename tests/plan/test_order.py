@@ -132,7 +132,7 @@ def test_an_order_that_misses_a_value_is_refused(order: str) -> None:
 
 def test_an_order_in_words() -> None:
     said = {
-        order: order_words(each.order, each.tile)
+        order: order_words(each.order)
         for order in ("m", "serpentine_n", "(2,16):(16,1)")
         for each in plan(written(order))[:1]
     }

@@ -17,7 +17,7 @@ from layoutgen.plan import Plan, plan
 from layoutgen.spec import load
 from tests.plan.drafts import Draft, draft, drafts, of_spec
 from tests.plan.naive import owned, repetitions
-from tests.plan.proofs import prove
+from tests.plan.proofs import prove, prove_of_atoms
 
 SPECS = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.yaml"))
 VARIANTS = [f"a{a}_b{b}_{n}B" for n in (16, 4) for a in "km" for b in "nk"]
@@ -28,7 +28,10 @@ def test_plans_of_a_spec_that_comes_with_layoutgen(path: Path) -> None:
     text = of_spec(load(path))
     owner = owned(text)
     for each in plan(load(path)):
-        prove(each, text, owner)
+        if each.uses_atoms:
+            prove_of_atoms(each, owner)
+        else:
+            prove(each, text, owner)
 
 
 @settings(max_examples=120)

@@ -33,7 +33,7 @@ def small(atoms: tuple[str, str] | None, stages: int, block_k: int, **fields: An
 
 
 def expected(each: Plan, k_tiles: int) -> list[tuple[int, int]]:
-    return [(tile, k) for tile in range(k_tiles) for k in range(each.tile.block[2])]
+    return [(tile, k) for tile in range(k_tiles) for k in range(each.k_blocks)]
 
 
 def survives(each: Plan) -> bool:

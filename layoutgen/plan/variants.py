@@ -1,4 +1,8 @@
-"""The SIMT family: scalar multiply-adds on outer products of register fragments."""
+"""The variants of a spec: one plan for each pair of contiguous modes and alignment that has a kernel.
+
+Two families of main loops differ in what multiplies, and so in fragments and in their order: scalar FFMAs on outer
+products of a thread's values (storage.plan_fragment), and MMA atoms of whole warps (mma).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Iterator
 from layoutgen.errors import PlanError, counted
 from layoutgen.plan.copies import GlobalMode, plan_copy, plan_fetch
 from layoutgen.plan.epilogue import plan_epilogue
+from layoutgen.plan.mma import atom_of, atoms_of, plan_matrices, require_atom
 from layoutgen.plan.model import (
     Copy,
     CTile,
@@ -32,10 +37,13 @@ MAX_STAGES = 8
 
 
 def plan_variants(spec: Spec) -> Iterator[Plan]:
-    """Spec -> its plans, cheapest first: 16-byte accesses, then 4-byte ones, per pair of contiguous modes; any strides.
+    """Spec -> its plans, cheapest first: by alignment, per pair of contiguous modes; then any strides.
+
+    Rows are aligned to 16 bytes or to an element; those of smaller elements than a word also to 8 and to 4, the widths
+    of cp.async.
 
     The first plan is the primary variant: the spec's own contiguous modes with its own copies. A plan that requires
-    what one before it does would never be chosen, and is left out: 4-byte accesses where those before are no wider.
+    what one before it does would never be chosen, and is left out: accesses that are no narrower than those before.
     Raises PlanError where levels, storage or copies do not compose.
     """
     if spec.shared.stages > MAX_STAGES:
@@ -55,13 +63,15 @@ def plan_variants(spec: Spec) -> Iterator[Plan]:
             fix=f"leave shared.{unused} out, or write shared.stages: 2",
             where=spec.where(f"shared.{unused}"),
         )
+    require_atom(spec)
     tile = compose_tile(spec)
     threads = map_threads(spec, tile)
     operands = _Operands(spec, tile, threads)
     pairs: list[tuple[Mode, Mode] | None] = [(a, b) for a in ("k", "m") for b in ("n", "k")]
     pairs.sort(key=lambda pair: pair != operands.own)
-    itemsize = ITEMSIZE[spec.operands.c.dtype]
-    wanted = [(pair, align) for align in (VECTOR_BYTES, itemsize) for pair in pairs] + [(None, itemsize)]
+    least = min(ITEMSIZE[each.dtype] for each in (spec.operands.a, spec.operands.b, spec.operands.c))
+    aligns = (VECTOR_BYTES, 8, 4, *((least,) if least < 4 else ())) if spec.tiling.atom else (VECTOR_BYTES, least)
+    wanted = [(pair, align) for align in aligns for pair in pairs] + [(None, least)]
     required = set()
     for cost, (modes, align) in enumerate(wanted):
         each = _plan(spec, tile, threads, operands, modes, align, cost)
@@ -76,7 +86,8 @@ class _Operands:
     def __init__(self, spec: Spec, tile: CTile, threads: ThreadMap) -> None:
         self.spec, self.tile, self.threads = spec, tile, threads
         self.own: tuple[Mode, Mode] = (spec.operands.a.contiguous, spec.operands.b.contiguous)
-        self._stored: dict[OperandName, tuple[Shared, Fragment]] = {}
+        self.atom = atom_of(spec)
+        self._stored: dict[tuple[OperandName, Mode], tuple[Shared, Fragment]] = {}
         self._copies: dict[tuple[OperandName, str, int, bool], Copy] = {}
 
     def of(self, name: OperandName, modes: tuple[Mode, Mode] | None, align: int) -> Operand:
@@ -95,10 +106,15 @@ class _Operands:
         thread, value = (self.threads.m, self.threads.n)[index], self.tile.value_mode[index]
         if self.spec.shared.stages == 0:
             return Operand(**common, copy=plan_fetch(self.spec, name, thread, value, walk, align, as_given=key[3]))
-        if name not in self._stored:
-            shared = place_shared(self.spec, name, self.spec.tiling.block[index])
-            self._stored[name] = shared, plan_fragment(self.spec, name, shared, thread, value)
-        shared, fragment = self._stored[name]
+        if (name, contiguous) not in self._stored:
+            shared = place_shared(self.spec, name, self.spec.tiling.block[index], contiguous)
+            fragment = (
+                plan_matrices(self.spec, name, shared, self.threads, self.atom)
+                if self.spec.tiling.atom
+                else plan_fragment(self.spec, name, shared, thread, value)
+            )
+            self._stored[name, contiguous] = shared, fragment
+        shared, fragment = self._stored[name, contiguous]
         if key not in self._copies:
             self._copies[key] = plan_copy(self.spec, name, shared, thread.size, walk, align, as_given=key[3])
         return SharedOperand(**common, copy=self._copies[key], shared=shared, fragment=fragment)
@@ -115,8 +131,10 @@ def _plan(
 ) -> Plan:
     """One variant; modes None takes operands of any two strides, an element at a time."""
     a, b = operands.of("a", modes, align), operands.of("b", modes, align)
-    dtype = spec.operands.c.dtype
-    epilogue = plan_epilogue(tile, threads, align, dtype)
+    dtype, atom = spec.operands.c.dtype, operands.atom
+    epilogue = plan_epilogue(tile, threads, align, dtype, atoms=spec.tiling.atom is not None)
+    counts = tuple(atoms_of(spec, atom, mode) if spec.tiling.atom else tile.value_mode[mode].size for mode in (0, 1))
+    k_blocks = spec.tiling.block[2] // atom.layouts.shape_mnk[2]
     depth = max((each.fragment.depth for each in (a, b) if isinstance(each, SharedOperand)), default=1)
     variant = "any" if modes is None else f"a{modes[0]}_b{modes[1]}_{align}B"
     return Plan(
@@ -125,6 +143,7 @@ def _plan(
         variant=variant,
         cost=cost,
         arch=spec.arch,
+        atom=atom,
         dtype=dtype,
         requirements=Requirements(
             a=_requirement(a), b=_requirement(b), c=OperandRequirement("n", epilogue.vector * ITEMSIZE[dtype])
@@ -137,19 +156,22 @@ def _plan(
         program=plan_program(
             {"a": a.copy, "b": b.copy},
             spec.shared.stages,
-            spec.tiling.block[2],
+            k_blocks,
             depth,
-            _spread(spec, depth),
+            _spread(spec, depth, k_blocks),
         ),
-        order=plan_order(spec, tile),
+        order=plan_order(spec, *counts),
         schedule=plan_schedule(spec),
         epilogue=epilogue,
     )
 
 
-def _spread(spec: Spec, depth: int) -> tuple[int, int]:
-    """copies.spread, for fragments of `depth` k that are loaded together. Raises PlanError where it ends too late."""
-    (first, last), stages, block_k = spec.copies.spread, spec.shared.stages, spec.tiling.block[2]
+def _spread(spec: Spec, depth: int, block_k: int) -> tuple[int, int]:
+    """copies.spread, for a turn of `block_k` k (or of so many atoms' K) whose fragments are loaded `depth` together.
+
+    Raises PlanError where it ends too late.
+    """
+    (first, last), stages = spec.copies.spread, spec.shared.stages
     most = max(1, block_k - depth) if stages > 1 else 1
     if last > most:
         few = ": with fewer than 2 stages, copies are not dealt out" if stages < 2 else ""

@@ -1,0 +1,158 @@
+"""What an operator can take: devices, dtypes, shapes and strides of its operands, and how they may lie in memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from layoutgen.errors import OperandError
+from layoutgen.plan.model import Plan
+
+# An element type of a spec -> torch's. Tensor cores take f32 for tf32, and leave its low 13 bits out.
+TORCH = {
+    "f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64,
+    "s32": torch.int32, "s8": torch.int8, "u8": torch.uint8, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2,
+}  # fmt: skip
+_FLOAT_MAX = torch.finfo(torch.float32).max
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """The dtypes of an operator's tensors; c's are out's too. scalar: of alpha and beta: f32, f64 or i32."""
+
+    a: torch.dtype
+    b: torch.dtype
+    c: torch.dtype
+    scalar: str
+
+    @staticmethod
+    def of_plan(plan: Plan) -> Types:
+        return Types(TORCH[plan.a.dtype], TORCH[plan.b.dtype], TORCH[plan.dtype], plan.scalar)
+
+    def of(self, label: str) -> torch.dtype:
+        """The dtype of a, b, c or out."""
+        return {"a": self.a, "b": self.b}.get(label, self.c)
+
+
+def check_scalars(op: str, scalar: str, alpha: float, beta: float) -> None:
+    """Raise OperandError where alpha or beta does not fit the type in which the kernel scales."""
+    for label, factor in (("alpha", alpha), ("beta", beta)):
+        if scalar == "i32" and not (float(factor).is_integer() and -(2**31) <= factor < 2**31):
+            raise refuse(
+                op, f"{label} must be an int32, as results are", factor, "-2147483648 to 2147483647",
+                f"round {label}, or use a spec whose c is a float",
+            )  # fmt: skip
+        if scalar == "f32" and _FLOAT_MAX < abs(factor) < math.inf:
+            raise refuse(op, f"{label} must fit float32", factor, f"up to {_FLOAT_MAX}", f"reduce {label}")
+
+
+def refuse(op: str, rule: str, got: object, allowed: object, fix: str) -> OperandError:
+    return OperandError(f"{op}: {rule}", got=got, allowed=allowed, fix=fix)
+
+
+def validate(
+    op: str,
+    types: Types,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    beta: float,
+    out: torch.Tensor | None = None,
+    devices: tuple[str, ...] = ("cpu", "cuda"),
+) -> None:
+    """What can be told without looking at memory: devices, dtypes, shapes, and the strides of out."""
+    for label, tensor in (("a", a), ("b", b), ("c", c), ("out", out)):
+        if tensor is None:
+            continue
+        if tensor.layout != torch.strided:
+            raise refuse(op, f"{label} must be dense", tensor.layout, torch.strided, f"use {label}.to_dense()")
+        if tensor.device.type not in devices:
+            raise refuse(op, f"{label} must be on the CPU or on a GPU", tensor.device, "cpu or cuda", f"move {label}")
+        if tensor.device != a.device:
+            raise refuse(
+                op, f"{label} must be on the device of a", f"a on {a.device}, {label} on {tensor.device}", a.device,
+                f"use {label}.to({str(a.device)!r})",
+            )  # fmt: skip
+        if tensor.dtype != (dtype := types.of(label)):
+            name = str(dtype).removeprefix("torch.")
+            how = "float()" if dtype == torch.float32 else f"to({dtype})"
+            raise refuse(op, f"{label} must be {name}", tensor.dtype, dtype, f"use {label}.{how}")
+    for label, tensor in (("a", a), ("b", b)):
+        if tensor.dim() != 2:
+            raise refuse(op, f"{label} must be a matrix", f"{tensor.dim()} dimensions", 2, "reshape or loop over it")
+    if a.shape[1] != b.shape[0]:
+        raise refuse(
+            op, "the columns of a must match the rows of b", f"a {tuple(a.shape)}, b {tuple(b.shape)}",
+            "a (M, K) and b (K, N)", "transpose one of them",
+        )  # fmt: skip
+    shape = (a.shape[0], b.shape[1])
+    if beta != 0.0 and c is None:
+        raise refuse(op, "beta needs c", f"beta = {beta} and no c", "c of shape (M, N)", "pass c, or beta = 0")
+    extents = () if c is None else zip(c.shape[::-1], shape[::-1], strict=False)  # torch broadcasts from the last mode
+    if c is not None and (c.dim() > 2 or any(extent not in (1, full) for extent, full in extents)):
+        raise refuse(op, "c must broadcast to the result", tuple(c.shape), shape, "pass c of the result's shape")
+    if out is None:
+        return
+    if tuple(out.shape) != shape:
+        raise refuse(op, "out must have the result's shape", tuple(out.shape), shape, "allocate it as (M, N)")
+    rows, columns = shape
+    if not ((columns <= 1 or out.stride(1) == 1) and (rows <= 1 or out.stride(0) >= columns)):
+        raise refuse(
+            op, "out must have rows of neighbouring elements that don't overlap", f"strides {tuple(out.stride())}",
+            "strides (pitch, 1) with pitch >= N", "pass a row-major out, or copy the result",
+        )  # fmt: skip
+
+
+def refuse_overlap(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, out: torch.Tensor) -> None:
+    """Raise OperandError where a store to out would change an operand that may yet be read; c itself may be out."""
+    if c is not None and _elements(c.expand(out.shape)) == _elements(out):
+        c = None
+    for label, tensor in (("a", a), ("b", b), ("c", c)):
+        if tensor is not None and _overlap(out, tensor):
+            raise refuse(
+                op, f"out must not overlap {label}", f"strides {out.stride()} and {tensor.stride()} in the same memory",
+                "memory of its own" + (", or c itself" if label == "c" else ""), f"clone {label} or allocate out",
+            )  # fmt: skip
+
+
+def _elements(tensor: torch.Tensor) -> tuple[int, list[tuple[int, int]]]:
+    """Address and (extent, stride) per mode; equal for two tensors of a shape whose elements are the same in memory."""
+    strides = [stride if extent > 1 else 0 for extent, stride in zip(tensor.shape, tensor.stride(), strict=True)]
+    return tensor.data_ptr(), list(zip(tensor.shape, strides, strict=True))
+
+
+def _rows(tensor: torch.Tensor) -> tuple[int, int, int] | None:
+    """A tensor as (rows, pitch, width) in bytes: runs of `width`, their starts a pitch apart; None for any other."""
+    itemsize = tensor.element_size()
+    modes = sorted((stride, extent) for extent, stride in _elements(tensor)[1] if stride)  # a repeated address is one
+    width = modes.pop(0)[1] if modes and modes[0][0] == 1 else 1
+    if not modes:
+        return 1, 0, width * itemsize
+    pitch, rows = modes.pop(0)
+    return None if modes else (rows, pitch * itemsize, width * itemsize)
+
+
+def _overlap(out: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors share a byte; where their rows are not of one pitch, whether their spans meet."""
+    if out.numel() == 0 or other.numel() == 0:
+        return False
+
+    def size(tensor: torch.Tensor) -> int:
+        elements = 1 + sum((extent - 1) * stride for extent, stride in _elements(tensor)[1])
+        return int(elements * tensor.element_size())
+
+    distance = other.data_ptr() - out.data_ptr()
+    if distance >= size(out) or distance <= -size(other):
+        return False
+    mine, its = _rows(out), _rows(other)
+    if mine is None or its is None:
+        return True
+    pitches = {pitch for rows, pitch, _ in (mine, its) if rows > 1}
+    if len(pitches) != 1 or max(mine[2], its[2]) > (pitch := pitches.pop()):
+        return True
+    # Byte x of row i of out is byte y of row j of other where (i - j) * pitch + x - y == distance, and |x - y| < pitch.
+    down, right = divmod(distance, pitch)
+    apart = ((down, right), (down + 1, right - pitch))
+    return any(-its[0] < rows < mine[0] and -its[2] < columns < mine[2] for rows, columns in apart)
