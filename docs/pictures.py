@@ -19,9 +19,10 @@ from layoutgen.bench import Result, read
 from layoutgen.draw.model import Box, Drawing, Key, Panel, Tick, beside, stacked
 from layoutgen.draw.palette import TONES, tone
 from layoutgen.draw.timeline import Moment, stage_names, timeline
-from layoutgen.plan import Plan
+from layoutgen.plan import Plan, plan_primary
 from layoutgen.plan.schedule import WHOLE, dealt, streams, work
 from layoutgen.plot import bars, render
+from layoutgen.spec import loads
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
@@ -56,6 +57,18 @@ def level(spec: str, name: str, *panels: str) -> str:
 def banks(spec: str, *accesses: str) -> str:
     """The banks that some accesses of a spec hit."""
     return level(spec, "banks", *(f"{part}_{access}" for access in accesses for part in ("banks", "wavefronts")))
+
+
+def rows_of_matrices(shared: str) -> str:
+    """The banks that ldmatrix hits in the guide's spec, with this layout of A's shared memory."""
+    text = re.search(r"```yaml\n(name: guide\n.*?)```", (DOCS / "tensor-cores.md").read_text(), re.DOTALL)
+    assert text is not None
+    spec = loads(text[1].replace("shared: {", f'shared: {{a: "{shared}", '))
+    drawing = draw.level_drawing(plan_primary(spec), "banks")
+    kept = beside([each for each in drawing.panels if each.id in ("banks_fragment_a", "wavefronts_fragment_a")], gap=8)
+    looks = {box.look for panel in kept for box in panel.boxes}
+    legend = tuple(key for key in drawing.legend if key.look in looks)
+    return draw.to_svg(replace(drawing, panels=kept, legend=legend))
 
 
 def pipeline(spec: str) -> str:
@@ -219,6 +232,9 @@ PICTURES: dict[Path, Callable[[], str]] = {
     DOCS / "pictures" / "swizzle.svg": lambda: layout("Sw<3,2,3> o 0 o (8,32):(32,1)", banks=True),
     DOCS / "pictures" / "values.svg": lambda: values(35),
     **{LADDER / f"{name}.svg": picture for name, picture in RUNGS.items()},
+    DOCS / "pictures" / "ldmatrix_plain.svg": lambda: rows_of_matrices("(64,32):(32,1)"),
+    DOCS / "pictures" / "ldmatrix_swizzled.svg": lambda: rows_of_matrices("Sw<2,3,3> o 0 o (64,32):(32,1)"),
+    DOCS / "pictures" / "accumulators.svg": lambda: level("triton_f16_64x64x32", "lane"),
     LADDER / "order.svg": lambda: level("sgemm_128x256x16", "order"),
     LADDER / "dealt_out.svg": lambda: pipeline("sgemm_128x256x16"),
     **({LADDER / "speeds.svg": speeds} if MEASURED.is_file() else {}),

@@ -35,6 +35,12 @@ def test_the_speeds_shown_are_those_measured() -> None:
     assert table(read(ROOT / "benchmarks" / "results" / "sgemm-h200.json")) in README
 
 
+def test_the_page_on_tensor_cores_has_the_figures_that_were_measured() -> None:
+    page = (ROOT / "docs" / "tensor-cores.md").read_text()
+    for types in ("bf16", "f16", "tf32", "s8", "f64"):
+        assert table(read(ROOT / "benchmarks" / "results" / f"mma-{types}-h200.json")) in page
+
+
 def test_links_lead_somewhere() -> None:
     for file in (
         ROOT / "README.md",
