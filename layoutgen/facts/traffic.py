@@ -294,8 +294,8 @@ def patterns(sites: Sites, active: Lanes) -> Iterator[tuple[list[int], int]]:
 
 
 def _wavefronts(sites: Sites, active: Lanes) -> int:
-    """Of cp.async an estimate; into swizzled memory, where an H200 counts 4 to 40 for the same 32 lanes from launch to
-    launch and is no slower for it (benchmarks/results/counters-mma-h200.json), the fewest that it can take."""
+    """Of cp.async an estimate. Into swizzled memory, where an H200 counts 3 to 40 for 32 lanes, in one kernel or
+    another of the same speed (benchmarks/results/counters-mma-h200.json), the fewest that it can take."""
     if sites.shared is None:
         return 0
     if sites.opcode == "cp.async" and not sites.swizzled:
