@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 from layoutgen.errors import SpecError, Where
 from layoutgen.hw.mma_atoms import MMA_ATOMS, accumulator_of
 from layoutgen.spec_fields import (
+    ATOMS,
     About,
     Arch,
     Atom,
@@ -109,10 +110,10 @@ class Tiling(_Model):
     @classmethod
     def _of_the_atom(cls, data: Any) -> Any:
         """Lanes and values of an atom's accumulators: 8 rows by 4 lanes, each with pairs of columns."""
-        atom = MMA_ATOMS.get(str(data.get("atom"))) if isinstance(data, dict) else None
-        if atom is None:
+        if not isinstance(data, dict) or "atom" not in data:
             return data
-        lanes, values = accumulator_of(atom)
+        # One that isn't known is refused for that alone, and not for what it would have given.
+        lanes, values = accumulator_of(MMA_ATOMS.get(str(data["atom"]), MMA_ATOMS[ATOMS[0]]))
         return {"lanes": lanes, "values": values, **data}
 
 

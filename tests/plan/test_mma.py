@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutgen.errors import PlanError
+from layoutgen.errors import PlanError, SpecError
 from layoutgen.facts import access_facts, access_offsets, atom_owners, shared_offsets
 from layoutgen.hw.mma_atoms import mma_atom
 from layoutgen.plan import Plan, plan
 from layoutgen.plan.model import AtomFragment, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.spec import load
+from layoutgen.spec import load, loads
 from tests.kernels.small import SMALL, small
 from tests.plan.drafts import Draft
 
@@ -184,9 +184,15 @@ def test_what_does_not_fit_together_is_named(fields: dict[str, Any], message: st
     assert raised.value.fix and raised.value.where
 
 
-def test_a_spec_may_not_contradict_its_atom() -> None:
-    from layoutgen.spec import loads
+def test_an_atom_that_is_not_known_is_all_that_is_said() -> None:
+    text = Draft(**BF16).text().replace("BF16F32_TN", "BF16F32_NT")  # type: ignore[arg-type]
+    with pytest.raises(SpecError) as raised:
+        loads(text)
+    assert str(raised.value).count("\n") == 3
+    assert "must be an MMA atom" in str(raised.value) and "BF16F32_TN?" in str(raised.value)
 
+
+def test_a_spec_may_not_contradict_its_atom() -> None:
     text = Draft(**BF16).text()  # type: ignore[arg-type]
     same = loads(text.replace("  atom:", "  lanes: (8,4):(4,1)\n  values: <2:8, 2:1>\n  atom:"))
     assert plan(same) == plan(loads(text))
