@@ -28,7 +28,7 @@ from layoutgen.errors import counted
 from layoutgen.plan.model import OperandRequirement, Plan
 from layoutgen.plan.order import order_words
 from layoutgen.plan.schedule import raster_words
-from layoutgen.plan.storage import ITEMSIZE
+from layoutgen.plan.storage import ITEMSIZE, SWIZZLE_BYTES
 
 ParamType = Literal["i32", "i64", "f32", "f64", "ptr"]
 _ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d|(?:read|write)_(?:partial|flag))$")
@@ -146,7 +146,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         "atom": atom_registers(plan) if plan.uses_atoms else {},
         "exchange": [{"lane": 1 << bit, "column": 2 << bit} for bit in range(plan.epilogue.exchange.bit_length() - 1)],
         "c_type": ELEMENT[plan.dtype],
-        "smem_align": 1024 if any(each.shared.swizzle.bits for each in plan.shared_operands) else 16,
+        "smem_align": SWIZZLE_BYTES if plan.uses_atoms else 16,
         "takes": [
             _requirement("A", "(m,k)", need.a),
             _requirement("B", "(n,k)", need.b),

@@ -27,6 +27,7 @@ from layoutgen.spec import Spec
 ITEMSIZE = {"f32": 4, "tf32": 4, "s32": 4, "f64": 8, "f16": 2, "bf16": 2, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1}
 VECTOR_BYTES = 16  # the widest shared or global access of one thread (PTX ISA: ld/st .v4.b32, cp.async 16)
 ROW_BYTES = 128  # of shared memory: a word from each of its 32 banks
+SWIZZLE_BYTES = 1024  # a block's shared memory begins on a multiple, and so does each stage that atoms read
 SharedLayout = Layout | ComposedLayout
 SECTOR_BYTES = 32  # of global memory; copies that bypass L1 keep them whole (CUDA best practices guide)
 # Words between the rows of a default layout. Where a copy transposes, it writes eight k of four x without conflict.
@@ -79,7 +80,8 @@ def write_default(spec: Spec, operand: OperandName, extent: int) -> str:
 
 
 def place_shared(spec: Spec, operand: OperandName, extent: int, contiguous: Mode) -> Shared:
-    """(x, k) of the spec -> (x, k, stage), each stage starting on a 32-byte boundary, or where a swizzle starts anew.
+    """(x, k) of the spec -> (x, k, stage), each stage on a 32-byte boundary; for atoms on one of 1024 bytes, where a
+    swizzle starts anew too.
 
     contiguous: the mode of the variant's global memory. Scalar fragments are read from the same layout whatever that
     is; where atoms multiply, a spec's layout is for its own mode and the default for the other.
@@ -100,7 +102,16 @@ def place_shared(spec: Spec, operand: OperandName, extent: int, contiguous: Mode
             where=spec.where(f"shared.{operand}"),
         )
     itemsize = ITEMSIZE[dtype]
-    unit = max(SECTOR_BYTES // itemsize, span(swizzle))
+    if swizzle.bits and (not atoms or swizzle.target_mask * itemsize >= SWIZZLE_BYTES):
+        raise PlanError(
+            f"a swizzle is for the fragments of MMA atoms, and permutes within {SWIZZLE_BYTES} bytes",
+            got=str(one) if atoms else f"{one} without tiling.atom",
+            allowed="a layout" if not atoms else f"bits below {SWIZZLE_BYTES // itemsize} elements",
+            fix=write_default(spec, operand, extent),
+            where=spec.where(f"shared.{operand}"),
+        )
+    # Where addresses flip bits, these must be clear where an operand's stages begin, whatever the other's take.
+    unit = max((SWIZZLE_BYTES if atoms else SECTOR_BYTES) // itemsize, span(swizzle))
     stage = -(-plain.cosize // unit) * unit
     layout = make_layout(plain[0], plain[1], Layout(spec.shared.stages, stage))
     return Shared(layout, stage, stage * spec.shared.stages * itemsize, swizzle)

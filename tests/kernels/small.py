@@ -57,6 +57,7 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         MMA | {"shared_a": "(32,32):(40,1)", "shared_b": "(64,32):(1,72)", "stages": 2},
         ("ak_bn_16B", "ak_bn_8B"),
     ),
+    "bf16_odd_rows": (MMA | {"shared_a": "(32,32):(48,1)", "stages": 3}, ("ak_bn_8B",)),
     "bf16_one_stage": (MMA | {"stages": 1}, ("ak_bn_16B", "any")),
     "bf16_one_k": (MMA | {"block": (32, 64, 16), "stages": 3}, ("am_bn_16B",)),
     "bf16_to_f32": (MMA | {"dtypes": ("bf16", "f32", "f32"), "stages": 4}, ("ak_bn_16B", "am_bn_4B")),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from layoutgen.algebra import Layout
 from layoutgen.errors import PlanError, SpecError
 from layoutgen.facts import access_facts, access_offsets, atom_owners, shared_offsets
 from layoutgen.hw.mma_atoms import mma_atom
@@ -175,6 +176,7 @@ def test_each_pair_of_modes_has_a_variant_for_each_alignment() -> None:
         ({"block": (64, 64, 32), "warps": "(8,1):(1,0)"}, "atoms must fill the warp tile in m"),
         ({"shared_a": "(64,32):(33,1)"}, "a row of a matrix must lie together in shared.a"),
         ({"shared_a": "Sw<2,1,3> o 0 o (64,32):(32,1)"}, "a row of a matrix must lie together in shared.a"),
+        ({"shared_b": "Sw<2,9,3> o 0 o (64,32):(1,64)"}, "a swizzle is for the fragments of MMA atoms"),
         ({"order": "(3,3):(1,3)"}, "the order of multiply-adds must take each"),
     ],
 )
@@ -182,6 +184,20 @@ def test_what_does_not_fit_together_is_named(fields: dict[str, Any], message: st
     with pytest.raises(PlanError, match=message) as raised:
         of(**fields)
     assert raised.value.fix and raised.value.where
+
+
+def test_scalar_fragments_take_no_swizzle() -> None:
+    with pytest.raises(PlanError, match="a swizzle is for the fragments of MMA atoms"):
+        plan(Draft(shared_a="Sw<3,2,4> o 0 o (64,8):(1,64)").spec())
+
+
+def test_an_operand_begins_where_no_bit_that_flips_is_set() -> None:
+    """Whatever the other one takes: A's padded rows of 96 bytes end on no multiple of 1024."""
+    for each in of(shared_a="(64,32):(48,1)", stages=3):
+        a, b = each.shared_operands
+        assert a.shared.stage_elements * 2 % 1024 == b.shared.stage_elements * 2 % 1024 == 0
+        assert each.shared_bytes == a.shared.bytes + b.shared.bytes
+    assert of(shared_a="(64,32):(48,1)")[0].a.shared.layout[1] == Layout(32, 1)  # type: ignore[attr-defined]
 
 
 def test_an_atom_that_is_not_known_is_all_that_is_said() -> None:
