@@ -51,11 +51,11 @@ def for_problem(spec: Spec, plans: tuple[Plan, ...], found: Facts) -> Iterator[F
     yield from _raster(spec, found, found.problem)
     clocks, device = found.bound.clocks, found.device
     if found.bound.limiter == "global memory":
-        peak = found.peak or device.fp32_tflops
+        what, peak = "atoms" if found.plan.uses_atoms else "FFMAs", found.peak or device.fp32_tflops
         of_itself = found.problem.roof < peak
         yield hint(
             spec, "memory-bound", "tiling.block", "reading a k-tile from memory takes no longer than multiplying it",
-            f"{clocks['global memory']:.0f} clocks of reading for {clocks['compute']:.0f} of multiplying",
+            f"{clocks['global memory']:.0f} clocks of reading for {clocks['compute']:.0f} of {what}",
             f"at most {max(clocks['compute'], clocks['issue slots']):.0f}",
             f"nothing here does: the problem's own {found.problem.work.intensity:.3g} FLOP a byte feed no more than "
             f"{found.problem.roof:.1f} of {peak:.1f} TFLOP/s"

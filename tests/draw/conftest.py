@@ -36,9 +36,18 @@ DRAFTS = {
     "spread": Draft(block=(64, 64, 8), stages=3, copy_a="{atom: ldg.sts}", copy_b="{atom: cp.async}"),
     "values_apart": Draft(values=("(2,2):(1,16)", "(2,2):(1,16)")),
 }
-NAMES = (*paths.shipped_specs(), *DRAFTS)
+# Of the specs of tensor cores those that differ in more than the size of a tile.
+ALIKE = (
+    "mma_bf16_128x256x64", "mma_f16_128x256x32", "triton_f16_128x256x64", "triton_f16_128x128x32",
+    "triton_f16_64x128x32",
+)  # fmt: skip
+NAMES = (*(name for name in paths.shipped_specs() if name not in ALIKE), *DRAFTS)
 WITHOUT_STAGES = ("ladder_01_naive", "ladder_02_coalesced", "registers")
-ATOM_NAMES = tuple(name for name, path in paths.shipped_specs().items() if spec.load(path).tiling.atom is not None)
+ATOM_NAMES = tuple(
+    name
+    for name, path in paths.shipped_specs().items()
+    if name not in ALIKE and spec.load(path).tiling.atom is not None
+)
 SHARED_NAMES = tuple(name for name in NAMES if name not in WITHOUT_STAGES)
 
 

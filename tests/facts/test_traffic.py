@@ -14,7 +14,7 @@ from layoutgen.facts import launch_traffic
 from layoutgen.plan import Plan
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.problem import Problem, View
-from tests.kernels.test_schedules import plans
+from tests.kernels.test_schedules import simulated as plans_to_simulate
 
 # One whole tile of every spec in m and n and three k-tiles; ragged in m, n and k; nothing to sum; a single row.
 SHAPES = ((256, 256, 48, 0.0), (131, 70, 37, -0.5), (64, 33, 0, 0.0), (1, 129, 17, 2.0))
@@ -43,7 +43,7 @@ def simulated(plan: Plan, m: int, n: int, k: int, beta: float) -> tuple[Problem,
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape[:3])))
-@pytest.mark.parametrize("plan", plans(), ids=lambda plan: f"{plan.name}-{plan.variant}")
+@pytest.mark.parametrize("plan", plans_to_simulate(), ids=lambda plan: f"{plan.name}-{plan.variant}")
 def test_predicted_traffic_is_what_the_simulator_counts(plan: Plan, shape: tuple[int, int, int, float]) -> None:
     m, n, k, beta = shape
     if plan.tile.block[:2] == (32, 64):  # a small spec, for which as many tiles are a smaller problem
