@@ -15,8 +15,9 @@ from layoutgen.plan import Plan, plan
 from layoutgen.plan.model import Access, AtomFragment, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.spec import Spec, load
+from tests.draw.conftest import ATOM_NAMES
 
-ATOMS = [spec for spec in map(load, paths.shipped_specs().values()) if spec.tiling.atom is not None]
+ATOMS = [load(paths.shipped_specs()[name]) for name in ATOM_NAMES]
 
 
 def address(access: Access, thread: int, piece: tuple[int, int, int], width: int) -> int:
