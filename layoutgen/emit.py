@@ -12,6 +12,7 @@ import jinja2
 from layoutgen import paths
 from layoutgen.algebra import flatten
 from layoutgen.emit_accesses import ELEMENT, accesses, reads_c_apart, vector_type
+from layoutgen.emit_epilogue import chain_view
 from layoutgen.emit_moves import (
     CURSOR,
     atom_registers,
@@ -31,7 +32,7 @@ from layoutgen.plan.schedule import raster_words
 from layoutgen.plan.storage import ITEMSIZE, SWIZZLE_BYTES
 
 ParamType = Literal["i32", "i64", "f32", "f64", "ptr"]
-_ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|read_c|write_d|(?:read|write)_(?:partial|flag))$")
+_ACCESS = re.compile(r";   // ((?:fragment|copy|load|store)_[ab]|(?:read|write)_\w+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,9 @@ STREAM_PARAMS = (Param("streams", "i32"), Param("streamed", "i32"), Param("parti
 def emit(plan: Plan) -> Source:
     """Plan -> Source; the same plan gives the same text, byte for byte."""
     params = tuple(replace(each, type=plan.scalar) if each.type == "f32" else each for each in PARAMS)
+    for tensor in plan.epilogue.tensors:
+        pitch = (Param(f"{tensor.name}_m", "i64"),) if tensor.modes == "mn" else ()
+        params += (Param(f"{tensor.name}_data", "ptr"), *pitch)
     launch = Launch(plan.name, plan.threads.threads, plan.shared_bytes, params)
     if plan.schedule.kind == "stream_k":
         values = plan.tile.block[0] * plan.tile.block[1]
@@ -197,13 +201,13 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
             "about": raster_words(plan.schedule),
         },
         "order": order,
+        "chain": chain_view(plan),
         "epilogue": {
             "bytes": vector_bytes,
             "type": vector_type(plan.dtype, vector_bytes),
             "thread_n": "StoreThreadN" if plan.epilogue.exchange > 1 else "ThreadN",
             "value_n": "StoreValueN" if plan.epilogue.exchange > 1 else "ValueN",
             "reads_apart": reads_c_apart(plan),
-            "converts": ELEMENT[plan.dtype] != SCALAR[plan.scalar],
             "c_value": "rC(v)" if ELEMENT[plan.dtype] == SCALAR[plan.scalar] else f"{SCALAR[plan.scalar]}(rC(v))",
             "vector": const(plan.epilogue.vector),
             "guard": " && ".join(bounds[mode] for mode in ("m", "n") if mode in plan.epilogue.guards),

@@ -38,14 +38,14 @@ def accesses(plan: Plan) -> dict[str, list[dict[str, object]]]:
             for o in shared
         ],
         "load": [
-            {"name": o.name, "type": _access_type(o.dtype, o.copy.read_vector)}
+            {"name": o.name, "type": access_type(o.dtype, o.copy.read_vector)}
             for o in plan.operands
             if o.copy.atom.through_registers
         ],
         # Elements that are converted: the compiler would merge the read with that, and split it.
         "c": [{"name": "c", "type": _word_type(plan.epilogue.bytes)}] if reads_c_apart(plan) else [],
         "store": [
-            {"name": o.name, "type": _access_type(o.dtype, o.copy.write_vector)}
+            {"name": o.name, "type": access_type(o.dtype, o.copy.write_vector)}
             for o in shared
             if o.copy.atom.through_registers
         ],
@@ -53,7 +53,7 @@ def accesses(plan: Plan) -> dict[str, list[dict[str, object]]]:
         "copy": [
             {
                 "name": o.name,
-                "type": _access_type(o.dtype, o.copy.write_vector),
+                "type": access_type(o.dtype, o.copy.write_vector),
                 "cache": "cg" if o.copy.write.bytes == 16 else "ca",
             }
             for o in shared
@@ -104,9 +104,11 @@ def _wide(value: str, size: int) -> str:
     return f"uint16_t({value})" if size == 1 else value
 
 
-def _access_type(dtype: str, width: int) -> dict[str, object]:
+def access_type(dtype: str, width: int) -> dict[str, object]:
     """The pieces of an inline instruction that moves so many elements."""
-    return {**_asm_type(width)} if ELEMENT[dtype] == "float" else _word_type(width * ITEMSIZE[dtype])
+    if ELEMENT[dtype] != "float":
+        return _word_type(width * ITEMSIZE[dtype])
+    return {**_asm_type(width), "held": VECTOR_TYPE[4 * width], "results": _asm_type(width)["outputs"]}
 
 
 def _asm_type(width: int) -> dict[str, object]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 
+from layoutgen.epilogue import Tensor
 from layoutgen.errors import OperandError
 from layoutgen.plan.model import Plan
 
@@ -20,20 +23,44 @@ _FLOAT_MAX = torch.finfo(torch.float32).max
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The dtypes of an operator's tensors; c's are out's too. scalar: of alpha and beta: f32, f64 or i32."""
+    """The dtypes of an operator's tensors; c's are out's too. scalar: of alpha and beta: f32, f64 or i32.
+
+    reads_c: whether there can be a c. epilogue: the tensors of the epilogue's steps, all of which a call must give.
+    """
 
     a: torch.dtype
     b: torch.dtype
     c: torch.dtype
     scalar: str
+    reads_c: bool = True
+    epilogue: tuple[Tensor, ...] = ()
 
     @staticmethod
     def of_plan(plan: Plan) -> Types:
-        return Types(TORCH[plan.a.dtype], TORCH[plan.b.dtype], TORCH[plan.dtype], plan.scalar)
+        return Types(
+            TORCH[plan.a.dtype], TORCH[plan.b.dtype], TORCH[plan.dtype], plan.scalar, plan.epilogue.reads_c,
+            plan.epilogue.tensors,
+        )  # fmt: skip
 
     def of(self, label: str) -> torch.dtype:
-        """The dtype of a, b, c or out."""
-        return {"a": self.a, "b": self.b}.get(label, self.c)
+        """The dtype of a, b, c, out or a tensor of the epilogue."""
+        fused = {each.name: TORCH[each.dtype] for each in self.epilogue}
+        return {"a": self.a, "b": self.b, **fused}.get(label, self.c)
+
+    @property
+    def read(self) -> tuple[Tensor, ...]:
+        """The tensors of the epilogue that it reads."""
+        return tuple(each for each in self.epilogue if not each.written)
+
+    @property
+    def written(self) -> tuple[Tensor, ...]:
+        """Those that it leaves beside the result."""
+        return tuple(each for each in self.epilogue if each.written)
+
+
+def shape_of(tensor: Tensor, m: int, n: int) -> tuple[int, ...]:
+    """The shape of a tensor of the epilogue of an M x N result."""
+    return {"": (1,), "m": (m,), "n": (n,), "mn": (m, n)}[tensor.modes]
 
 
 def check_scalars(op: str, scalar: str, alpha: float, beta: float) -> None:
@@ -48,6 +75,25 @@ def check_scalars(op: str, scalar: str, alpha: float, beta: float) -> None:
             raise refuse(op, f"{label} must fit float32", factor, f"up to {_FLOAT_MAX}", f"reduce {label}")
 
 
+def check_names(
+    op: str, types: Types, fused: Mapping[str, torch.Tensor], out: torch.Tensor | None
+) -> tuple[Tensor, ...]:
+    """The tensors of the epilogue that a call must give. Raises OperandError where it doesn't, or gives others."""
+    wanted = types.epilogue if out is not None else types.read
+    for each in wanted:
+        if fused.get(each.name) is None:
+            raise refuse(
+                op, f"{each.name} must be given" + (", as out is" if each.written else ""), f"no {each.name}",
+                _shape_words(each), f"pass {each.name}=..., which the spec's epilogue asks for",
+            )  # fmt: skip
+    if strange := [name for name in fused if name not in {each.name for each in wanted}]:
+        known = ", ".join(each.name for each in wanted) or "none"
+        late = strange[0] in {each.name for each in types.written}
+        fix = f"pass out too, or take {strange[0]} from what the call returns" if late else f"leave {strange[0]} out"
+        raise refuse(op, "the epilogue's tensors are those of the spec", strange[0], known, fix)
+    return wanted
+
+
 def refuse(op: str, rule: str, got: object, allowed: object, fix: str) -> OperandError:
     return OperandError(f"{op}: {rule}", got=got, allowed=allowed, fix=fix)
 
@@ -60,10 +106,15 @@ def validate(
     c: torch.Tensor | None,
     beta: float,
     out: torch.Tensor | None = None,
+    fused: Mapping[str, torch.Tensor] = MappingProxyType({}),
     devices: tuple[str, ...] = ("cpu", "cuda"),
 ) -> None:
-    """What can be told without looking at memory: devices, dtypes, shapes, and the strides of out."""
-    for label, tensor in (("a", a), ("b", b), ("c", c), ("out", out)):
+    """What can be told without looking at memory: devices, dtypes, shapes, and the strides of out.
+
+    fused: the epilogue's tensors by name; those that are written come with out.
+    """
+    wanted = check_names(op, types, fused, out)
+    for label, tensor in (("a", a), ("b", b), ("c", c), *fused.items(), ("out", out)):
         if tensor is None:
             continue
         if tensor.layout != torch.strided:
@@ -88,6 +139,22 @@ def validate(
             "a (M, K) and b (K, N)", "transpose one of them",
         )  # fmt: skip
     shape = (a.shape[0], b.shape[1])
+    if beta != 0.0 and not types.reads_c:
+        raise refuse(
+            op, "sums that stay integers take no c of floats", f"beta = {beta}", "beta = 0",
+            "add it in the epilogue, by a residual step",
+        )  # fmt: skip
+    for each in wanted:
+        if (tuple(fused[each.name].shape) or (1,)) != shape_of(each, *shape):
+            raise refuse(
+                op, f"{each.name} must have a shape of its own", tuple(fused[each.name].shape),
+                f"{_shape_words(each)} = {shape_of(each, *shape)}", f"reshape {each.name}",
+            )  # fmt: skip
+        if each.written and fused[each.name].stride() not in ((1,), ()) and shape[0] > 1:
+            raise refuse(
+                op, f"{each.name} must have neighbouring elements", f"strides {fused[each.name].stride()}", "(1,)",
+                f"allocate {each.name} as torch.empty(M)",
+            )  # fmt: skip
     if beta != 0.0 and c is None:
         raise refuse(op, "beta needs c", f"beta = {beta} and no c", "c of shape (M, N)", "pass c, or beta = 0")
     extents = () if c is None else zip(c.shape[::-1], shape[::-1], strict=False)  # torch broadcasts from the last mode
@@ -105,16 +172,48 @@ def validate(
         )  # fmt: skip
 
 
-def refuse_overlap(op: str, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, out: torch.Tensor) -> None:
-    """Raise OperandError where a store to out would change an operand that may yet be read; c itself may be out."""
-    if c is not None and _elements(c.expand(out.shape)) == _elements(out):
-        c = None
-    for label, tensor in (("a", a), ("b", b), ("c", c)):
-        if tensor is not None and _overlap(out, tensor):
-            raise refuse(
-                op, f"out must not overlap {label}", f"strides {out.stride()} and {tensor.stride()} in the same memory",
-                "memory of its own" + (", or c itself" if label == "c" else ""), f"clone {label} or allocate out",
-            )  # fmt: skip
+def _shape_words(tensor: Tensor) -> str:
+    return {"": "(1,)", "m": "(M,)", "n": "(N,)", "mn": "(M, N)"}[tensor.modes]
+
+
+def refuse_overlap(
+    op: str,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    written: Mapping[str, torch.Tensor],
+    fused: Mapping[str, torch.Tensor] = MappingProxyType({}),
+) -> None:
+    """Raise OperandError where a store would change an operand that may yet be read, or another result.
+
+    written: out, and what the epilogue writes. fused: what it reads. A matrix that is read just where out is written, c
+    or a residual, may be out itself.
+    """
+    out = written["out"]
+    read = {"a": a, "b": b, "c": c, **fused}
+    own = [
+        label
+        for label in ("c", *fused)
+        if (each := read[label]) is not None and (label == "c" or each.dim() == 2) and _is_out(each, out)
+    ]
+    others = {label: each for label, each in read.items() if each is not None}
+    for name, result in written.items():
+        for label, tensor in others.items():
+            if name == "out" and label in own:
+                continue
+            if label != name and _overlap(result, tensor):
+                raise refuse(
+                    op, f"{name} must not overlap {label}",
+                    f"strides {result.stride()} and {tensor.stride()} in the same memory",
+                    "memory of its own" + (", or c itself" if label == "c" else ""),
+                    f"clone {label} or allocate {name}",
+                )  # fmt: skip
+        others[name] = result
+
+
+def _is_out(tensor: torch.Tensor, out: torch.Tensor) -> bool:
+    """Whether a tensor's elements, once for each of out's, are out's."""
+    return tensor.dim() <= 2 and tensor.dtype == out.dtype and _elements(tensor.expand(out.shape)) == _elements(out)
 
 
 def _elements(tensor: torch.Tensor) -> tuple[int, list[tuple[int, int]]]:

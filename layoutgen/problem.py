@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+from layoutgen.epilogue import Tensor
 from layoutgen.plan.model import OperandRequirement, Plan
 from layoutgen.plan.storage import ITEMSIZE
 
@@ -33,7 +35,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One call: D = alpha * A * B + beta * C, with the views a (m, k), b (n, k), c (m, n) and d (m, n)."""
+    """One call: D = alpha * A * B + beta * C, with the views a (m, k), b (n, k), c (m, n) and d (m, n).
+
+    epilogue: the tensors of the epilogue's steps, by (m, n); a mode that one hasn't is of stride 0.
+    """
 
     m: int
     n: int
@@ -44,19 +49,24 @@ class Problem:
     d: View
     alpha: float
     beta: float
+    epilogue: tuple[View, ...] = ()
 
     @property
     def depth(self) -> int:
         """The k that is summed over: 0 for alpha = 0, which reads neither A nor B, as in BLAS."""
         return 0 if self.alpha == 0.0 else self.k
 
-    def params(self) -> tuple[Any, ...]:
-        """The kernel's parameters, in the order of emit.PARAMS."""
+    def params(self, tensors: tuple[Tensor, ...] = ()) -> tuple[Any, ...]:
+        """The kernel's parameters, in the order of emit.PARAMS and of the epilogue's tensors."""
+        fused = (
+            (view.address, *([view.strides[0]] if tensor.modes == "mn" else []))
+            for tensor, view in zip(tensors, self.epilogue, strict=True)
+        )
         return (
             self.m, self.n, self.depth,
             self.a.address, *self.a.strides, self.b.address, *self.b.strides,
             self.c.address, self.c.strides[0], self.d.address, self.d.strides[0],
-            self.alpha, self.beta,
+            self.alpha, self.beta, *chain.from_iterable(fused),
         )  # fmt: skip
 
 
@@ -68,14 +78,20 @@ def fits(plan: Plan, problem: Problem) -> bool:
         and problem.b.meets(need.b, ("n", "k"), ITEMSIZE[plan.b.dtype])
         and problem.d.meets(need.c, ("m", "n"), of_c)
         and (problem.beta == 0.0 or problem.c.meets(need.c, ("m", "n"), of_c))
+        and all(
+            "n" not in tensor.modes or view.meets(each, ("m", "n"), ITEMSIZE[tensor.dtype])
+            for tensor, each, view in zip(plan.epilogue.tensors, need.epilogue, problem.epilogue, strict=True)
+        )
     )
 
 
-def dense(m: int, n: int, k: int, modes: str, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
+def dense(
+    m: int, n: int, k: int, modes: str, *, alpha: float = 1.0, beta: float = 0.0, tensors: tuple[Tensor, ...] = ()
+) -> Problem:
     """A problem of these extents whose matrices are dense, on 256-byte addresses; C and D are n-contiguous.
 
-    modes: the contiguous modes of a (m or k) and of b (n or k), such as kn. Each matrix has 2**40 bytes to itself;
-    nothing lies there.
+    modes: the contiguous modes of a (m or k) and of b (n or k), such as kn. tensors: those of the plan's epilogue. Each
+    has 2**40 bytes to itself; nothing lies there.
     """
 
     def view(index: int, extents: tuple[int, int], last: bool) -> View:
@@ -86,11 +102,20 @@ def dense(m: int, n: int, k: int, modes: str, *, alpha: float = 1.0, beta: float
         m, n, k,
         view(0, (m, k), modes[0] == "k"), view(1, (n, k), modes[1] == "k"),
         view(2, (m, n), True), view(3, (m, n), True), alpha, beta,
+        tuple(of_modes(each, (4 + index) << 40, m, n, n) for index, each in enumerate(tensors)),
     )  # fmt: skip
+
+
+def of_modes(tensor: Tensor, address: int, m: int, n: int, pitch: int) -> View:
+    """The view of a tensor of the epilogue, whose columns are neighbours and whose rows lie a pitch apart."""
+    rows, columns = "m" in tensor.modes, "n" in tensor.modes
+    return View(
+        address, (m if rows else 1, n if columns else 1), ((pitch if columns else 1) if rows else 0, int(columns))
+    )
 
 
 def packed(plan: Plan, m: int, n: int, k: int, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
     """A dense problem of these extents in the plan's contiguous modes; row-major where it names none."""
     need = plan.requirements
     modes = ("m" if need.a.contiguous == "m" else "k") + ("k" if need.b.contiguous == "k" else "n")
-    return dense(m, n, k, modes, alpha=alpha, beta=beta)
+    return dense(m, n, k, modes, alpha=alpha, beta=beta, tensors=plan.epilogue.tensors)

@@ -11,6 +11,7 @@ ROUNDOFF = {
     "f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "e4m3": 2.0**-4, "e5m2": 2.0**-3,
     "s32": 0.0, "s8": 0.0, "u8": 0.0,
 }  # fmt: skip
+EACH_STEP = 2.0**-21  # what a step of an epilogue may add in f32, of the size of what it computes on
 _TF32_FACTOR = 2.0**-10  # what leaving out its low 13 bits takes from an f32, of its size
 
 

@@ -67,8 +67,14 @@ def params(plan: Plan, problem: Problem, shared: Streams, workspace: int) -> tup
     if plan.scalar == "i32":
         problem = replace(problem, alpha=int(problem.alpha), beta=int(problem.beta))
     if plan.schedule.kind == "data_parallel":
-        return problem.params()
-    return (*problem.params(), shared.blocks, shared.tiles, workspace + flag_bytes(shared), workspace)
+        return problem.params(plan.epilogue.tensors)
+    return (
+        *problem.params(plan.epilogue.tensors),
+        shared.blocks,
+        shared.tiles,
+        workspace + flag_bytes(shared),
+        workspace,
+    )
 
 
 def admit(plan: Plan, m: int, n: int, k: int, *, simulated: bool) -> None:
@@ -236,16 +242,20 @@ def traffic_by_access(plan: Plan, report: sim.Report) -> dict[str, sim.Traffic]:
 def on_cpu(plan: Plan, problem: Problem, tensors: dict[str, torch.Tensor]) -> None:
     """Run the problem in the simulator over the storages of CPU tensors.
 
-    tensors: "a", "b", "c", "d", whose addresses in the problem are offsets in their storages, in bytes.
+    tensors: "a", "b", "c", "d" and the epilogue's, whose addresses in the problem are offsets in their storages, in
+    bytes.
     """
-    memory = sim.GlobalMemory()
+    memory, written = sim.GlobalMemory(), {"d", *(each.name for each in plan.epilogue.tensors if each.written)}
 
     def place(name: str, view: View) -> View:
         """The operand's own elements as a buffer; the gaps of a view and what lies around it are out of bounds."""
-        return replace(view, address=memory.add(_as_numpy(tensors[name]), writable=name == "d", name=name))
+        return replace(view, address=memory.add(_as_numpy(tensors[name]), writable=name in written, name=name))
 
     a, b, c, d = place("a", problem.a), place("b", problem.b), place("c", problem.c), place("d", problem.d)
-    simulate(plan, replace(problem, a=a, b=b, c=c, d=d), memory)
+    fused = tuple(
+        place(tensor.name, view) for tensor, view in zip(plan.epilogue.tensors, problem.epilogue, strict=True)
+    )
+    simulate(plan, replace(problem, a=a, b=b, c=c, d=d, epilogue=fused), memory)
 
 
 def _as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:

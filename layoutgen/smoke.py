@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from layoutgen import build
 from layoutgen.errors import BuildError
 from layoutgen.plan import Plan
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.rounding import Types
+from layoutgen.rounding import EACH_STEP, Types
 from layoutgen.spec import Spec
 
 if TYPE_CHECKING:
@@ -31,10 +31,11 @@ class Smoke:
     Attributes:
         where: the GPU's name, or SIMULATOR.
         shapes: the (M, N, K) that ran, all by the primary variant.
-        max_error: the largest |d - a b| / (|a| |b|) of any element, a b and |a| |b| in float64.
+        max_error: the largest |d - a b| / (|a| |b|) of any element, a b and |a| |b| in float64; with an epilogue, of
+            what it makes of them.
         tflops, torch_tflops: 10^12 operations a second at the last shape, of the operator and of torch.mm, f32 in full
-            ("highest"): medians of calls that alternate, each with a cold L2 cache. None in the simulator, and of types
-            that torch.mm doesn't multiply.
+            ("highest"), and its own operations for the epilogue: medians of calls that alternate, each with a cold L2
+            cache. None in the simulator, and of types that torch.mm doesn't multiply.
     """
 
     where: str
@@ -79,6 +80,7 @@ def smoke(spec: Spec, plans: tuple[Plan, ...]) -> Smoke:
     """
     import torch
 
+    from layoutgen.fused import random_tensors, unfused
     from layoutgen.ops import Operator
 
     on_gpu = build.current_arch() is not None and torch.cuda.is_available()
@@ -89,8 +91,11 @@ def smoke(spec: Spec, plans: tuple[Plan, ...]) -> Smoke:
     worst = 0.0
     for shape in todo:
         a, b = operands(plans[0], shape, random)
-        error = largest_error(operator.eager(a, b), a, b)
-        allowed = Types.of(plans[0]).allowed(shape[2] + 1)
+        fused = random_tensors(plans[0], shape, random)
+        read = {each.name: fused[each.name] for each in plans[0].epilogue.tensors if not each.written}
+        result = operator.eager(a, b, **read)
+        error = largest_error(plans[0], result[0] if isinstance(result, tuple) else result, a, b, read)
+        allowed = Types.of(plans[0]).allowed(shape[2] + 1) + len(plans[0].epilogue.chain) * EACH_STEP
         if not error <= allowed:  # also where it is NaN
             raise BuildError(
                 "the operator's result is as near to float64 as its rounding allows",
@@ -104,9 +109,9 @@ def smoke(spec: Spec, plans: tuple[Plan, ...]) -> Smoke:
     m, n, k = todo[-1]
     operations = 2e-12 * m * n * k
     if a.is_floating_point() and a.element_size() > 1:
-        mine, theirs = _seconds(lambda: operator.eager(a, b), lambda: torch.mm(a, b))
+        mine, theirs = _seconds(lambda: operator.eager(a, b, **read), lambda: unfused(plans[0], a, b, read))
         return Smoke(where, todo, worst, operations / mine, operations / theirs)
-    (mine,) = _seconds(lambda: operator.eager(a, b))  # torch.mm has no such types
+    (mine,) = _seconds(lambda: operator.eager(a, b, **read))  # torch.mm has no such types
     return Smoke(where, todo, worst, operations / mine)
 
 
@@ -134,13 +139,17 @@ def operands(plan: Plan, shape: Shape, random: torch.Generator) -> tuple[torch.T
     return a, b
 
 
-def largest_error(d: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
-    """The largest |d - a b| / (|a| |b|) of any element, in float64.
+def largest_error(
+    plan: Plan, d: torch.Tensor, a: torch.Tensor, b: torch.Tensor, fused: Mapping[str, torch.Tensor]
+) -> float:
+    """The largest |d - a b| / (|a| |b|) of any element, in float64, or of what the plan's epilogue makes of them.
 
     Computed as written, it is at most K 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.5).
     """
+    from layoutgen.fused import applied, off
+
     a, b = a.double(), b.double()
-    return float(((d.double() - a @ b).abs() / (a.abs() @ b.abs())).max())
+    return off(d, *applied(plan, a @ b, a.abs() @ b.abs(), fused))
 
 
 def _seconds(*calls: Callable[[], object]) -> list[float]:

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from layoutgen.epilogue import AnyStep
 from layoutgen.errors import SpecError, Where
 from layoutgen.hw.mma_atoms import MMA_ATOMS, accumulator_of
 from layoutgen.spec_fields import (
@@ -179,6 +180,8 @@ class Spec(_Model):
     shared: Shared = Field(examples=["{stages: 2}"])
     copies: Copies = Copies()
     schedule: Schedule = Schedule()
+    epilogue: tuple[AnyStep, ...] = Field(default=(), examples=["[{bias: {per: column}}, gelu]"])
+    """What happens to alpha * A * B + beta * C before it is stored: steps, in their order."""
     _places: Places = PrivateAttr(default=Places("<spec>", {}))
 
     def where(self, key: str) -> Where:
@@ -259,6 +262,8 @@ def _error(document: Document, detail: ErrorDetails) -> SpecError:
         case "literal_error":
             words = list(map(str, get_args(_fields(loc[:-1])[loc[-1]].annotation)))
             rule, allowed, fix = f"{key} must be one of these words", ", ".join(words), _did_you_mean(found, words)
+        case "tuple_type":
+            rule, allowed = f"{key} must be a list", "a line for each, after a -"
         case "model_type":
             rule = f"{key} must be a mapping" if key else "a spec is a mapping of keys to values"
             allowed = ", ".join(_fields(loc))

@@ -23,7 +23,7 @@ Arch = Literal[
     "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"
 ]  # fmt: skip
 DType = Literal["f32", "tf32", "f16", "bf16", "f64", "s8", "u8", "e4m3", "e5m2"]
-CType = Literal["f32", "f16", "bf16", "f64", "s32", "e4m3", "e5m2"]
+CType = Literal["f32", "f16", "bf16", "f64", "s32", "s8", "u8", "e4m3", "e5m2"]
 Sums = Literal["f32", "f64", "s32"]
 _MULTIPLIED = {"F16", "BF16", "TF32", "F64", "S8", "U8", "E4M3", "E5M2"}
 ATOMS: Final = tuple(

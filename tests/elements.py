@@ -41,15 +41,21 @@ def from_bytes(array: NDArray[np.generic], dtype: str) -> torch.Tensor:
     return torch.from_numpy(signed).view(TORCH[dtype])
 
 
-def allowed(plan: Plan, k: int, exact: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far D may be: the rounding of the sums, of scaling them, and of what is stored.
+def of_sums(plan: Plan, k: int, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far alpha A B + beta C may be: the rounding of the sums and of scaling them.
 
     A chain of K multiply-adds is off by (K + 3) roundings at most (Higham, Accuracy and Stability of Numerical
     Algorithms, 3.1). A tensor core cuts each of an atom's sums where the largest of its terms ends, 2^-24 of it for
     each term and for the sum (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
     """
     each = ROUNDOFF[plan.accumulate] * (2 if plan.uses_atoms and plan.accumulate == "f32" else 1)
+    bound: NDArray[np.float64] = (k + 4) * each * scale
+    return bound
+
+
+def allowed(plan: Plan, k: int, exact: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far D may be: the rounding of the sums, of scaling them, and of what is stored."""
     stored = ROUNDOFF[plan.dtype] if plan.dtype != plan.accumulate else 0.0
     least = SMALLEST.get(plan.dtype, 0.0) / 2
-    bound: NDArray[np.float64] = (k + 4) * each * scale * (1 + stored) + stored * abs(exact) * 1.001 + least + 1e-30
+    bound: NDArray[np.float64] = of_sums(plan, k, scale) * (1 + stored) + stored * abs(exact) * 1.001 + least + 1e-30
     return bound

@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 import subprocess
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -15,6 +16,7 @@ from layoutgen.bench.result import Conditions, Machine
 from layoutgen.bench.rounds import Call
 from layoutgen.bench.smi import Sampler, conditions
 from layoutgen.errors import LayoutgenError, RequestError, counted
+from layoutgen.fused import applied, off, random_tensors, unfused
 from layoutgen.operands import TORCH
 from layoutgen.ops import Operator
 from layoutgen.plan import Plan
@@ -60,10 +62,30 @@ class Reference:
         self._exact = rows @ columns
         self._scale = rows.abs() @ columns.abs()
 
-    def error(self, d: torch.Tensor) -> float:
-        """The largest |d - a b| / (|a| |b|); NaN or infinity where d has one."""
-        difference = (d[self._rows].double() - self._exact).abs()
-        return float((difference / self._scale).max())
+    def error(self, d: torch.Tensor, operation: object) -> float:
+        """The largest |d - a b| / (|a| |b|), or of what the operation's epilogue makes of them; NaN or infinity where d
+        has one."""
+        exact, scale = self._exact, self._scale
+        if isinstance(operation, Fused):
+            exact, scale = applied(operation.plan, exact, scale, operation.tensors, self._rows)
+        return off(d[self._rows], exact, scale)
+
+
+class Fused:
+    """A product and an epilogue as one Operation. tensors: the epilogue's, made at random for each shape."""
+
+    def __init__(self, plan: Plan, work: Callable[..., object]) -> None:
+        self.plan, self._work = plan, work
+        self._shape: Extents | None = None
+        self.tensors: dict[str, torch.Tensor] = {}
+
+    def __call__(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+        shape = (*a.shape, b.shape[1])
+        if self._shape != shape:
+            random = torch.Generator(a.device).manual_seed(1)
+            self.tensors = random_tensors(self.plan, (a.shape[0], b.shape[1], a.shape[1]), random)
+            self._shape = shape
+        self._work(a, b, out=out, **self.tensors)
 
 
 class Gpu:
@@ -125,9 +147,17 @@ class Gpu:
             self._triton,
         )  # fmt: skip
 
-    def rival(self, name: str) -> Operation:
+    def rival(self, name: str, plan: Plan | None) -> Operation:
         if name == "cublas":
             return cublas
+        if name == "torch":
+            assert plan is not None  # RIVALS says when it is one
+
+            def by_torch(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, **tensors: torch.Tensor) -> None:
+                # Into memory of its own, as a user's would be; that it is out is for the check alone.
+                out.set_(unfused(plan, a, b, tensors))
+
+            return Fused(plan, by_torch)
         try:
             import triton
 
@@ -141,6 +171,8 @@ class Gpu:
 
     def operator(self, spec: Spec, plans: tuple[Plan, ...]) -> Operation:
         operator = Operator(spec, plans)  # not a registered one: two specs being tuned may have one name
+        if plans[0].epilogue.chain:
+            return Fused(plans[0], operator.eager_out)
         return lambda a, b, out: operator.eager_out(a, b, out=out)
 
     def operands(self, shape: Extents, modes: str, types: Types = F32) -> Operands:
@@ -169,7 +201,7 @@ class Gpu:
         out.fill_(float("nan") if out.is_floating_point() else -1)
         try:
             operation(a, b, out)
-            return self._reference.error(out)
+            return self._reference.error(out, operation)
         except torch.AcceleratorError as error:
             raise LayoutgenError(
                 f"{name} runs without a fault of the GPU, which ends all that this process may do there",

@@ -28,8 +28,10 @@ class Lab(Timer, Protocol):
 
     def machine(self) -> Machine: ...
 
-    def rival(self, name: str) -> Operation:
-        """One of `layoutgen.bench.RIVALS`. Raises RequestError where what it needs is not installed."""
+    def rival(self, name: str, plan: Plan | None) -> Operation:
+        """One of `layoutgen.bench.RIVALS`. plan: whose epilogue "torch" does after the product.
+
+        Raises RequestError where what it needs is not installed."""
         ...
 
     def operator(self, spec: Spec, plans: tuple[Plan, ...]) -> Operation: ...

@@ -17,21 +17,19 @@ from layoutgen.bench.statistic import FEWEST, compare
 from layoutgen.check import require_legal
 from layoutgen.errors import BuildError, OperandError, RequestError, meant
 from layoutgen.facts import facts
-from layoutgen.plan import Plan
-from layoutgen.problem import Extents, dense
+from layoutgen.plan import Plan, plan
+from layoutgen.problem import Extents, Problem, dense
 from layoutgen.report import main_loop, read_spec
-from layoutgen.rounding import F32, Types
+from layoutgen.rounding import EACH_STEP, F32, ROUNDOFF, Types
 from layoutgen.spec import Spec
 
-RIVALS = ("cublas", "triton")
+RIVALS = ("cublas", "triton", "torch")
 # What torch.mm (for int8 torch._int_mm) and our Triton kernel multiply.
-RIVAL_TYPES = {
-    "cublas": (
-        F32, Types("f16", "f16", "f16"), Types("bf16", "bf16", "bf16"), Types("tf32", "tf32", "f32"),
-        Types("f64", "f64", "f64", "f64"), Types("s8", "s8", "s32", "s32"),
-    ),
-    "triton": (F32,),
-}  # fmt: skip
+_FLOATS = (
+    F32, Types("f16", "f16", "f16"), Types("bf16", "bf16", "bf16"), Types("tf32", "tf32", "f32"),
+    Types("f64", "f64", "f64", "f64"),
+)  # fmt: skip
+RIVAL_TYPES = {"cublas": (*_FLOATS, Types("s8", "s8", "s32", "s32")), "triton": (F32,), "torch": _FLOATS}
 REPEATS = 30
 Case = tuple[Extents, str]
 
@@ -51,10 +49,12 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A side: what it is called, what it does, and for a spec the kernel of each case."""
+    """A side: what it is called, what it does, and for a spec the kernel of each case. slack: what its epilogue's
+    rounding may add to its error."""
 
     name: str
     operation: Operation
+    slack: float = 0.0
     kernels: Mapping[Case, Kernel] = field(default_factory=dict)
 
 
@@ -110,7 +110,12 @@ def bench(
     with lab or _gpu() as here:
         cases = list(dict.fromkeys((shape, pair) for shape in shapes for pair in modes))
         types = _types(chosen, against)
-        sides = [Side(name, here.rival(name)) for name in against]
+        fused = next((spec for spec in chosen if spec.epilogue), None)
+        rounded = 2 * len(fused.epilogue) * ROUNDOFF[types.c] if fused else 0.0
+        sides = [
+            Side(name, here.rival(name, plan(fused)[0] if fused else None), rounded if name == "torch" else 0.0)
+            for name in against
+        ]
         sides += _built(chosen, cases, here, watch)
         device = here.device
         rate = None if types.a == "f32" else device.mma_rate(types.a)
@@ -197,7 +202,7 @@ def _built(specs: Sequence[Spec], cases: Sequence[Case], lab: Lab, watch: Watch)
     """Every kernel that a case needs is compiled, many at once, before anything is timed."""
     plans = [require_legal(spec, lab.device).plans for spec in specs]
     needed = {
-        (index, case): run.choose(variants, dense(*case[0], case[1]))
+        (index, case): run.choose(variants, _problem(variants[0], case))
         for index, variants in enumerate(plans)
         for case in cases
     }
@@ -211,7 +216,11 @@ def _built(specs: Sequence[Spec], cases: Sequence[Case], lab: Lab, watch: Watch)
         for case in cases:
             plan = needed[index, case]
             kernels[case] = _kernel(plan, built[plan], case, lab)
-        yield Side(spec.name, lab.operator(spec, variants), kernels)
+        yield Side(spec.name, lab.operator(spec, variants), len(spec.epilogue) * EACH_STEP, kernels)
+
+
+def _problem(plan: Plan, case: Case) -> Problem:
+    return dense(*case[0], case[1], tensors=plan.epilogue.tensors)
 
 
 def _job(plan: Plan, arch: str) -> build.Job:
@@ -221,7 +230,7 @@ def _job(plan: Plan, arch: str) -> build.Job:
 
 def _kernel(plan: Plan, artifact: build.Artifact, case: Case, lab: Lab) -> Kernel:
     used, loop = artifact.resources, main_loop(plan, artifact)
-    found = facts(plan, lab.device, dense(*case[0], case[1]), built=used.registers, loop=loop)
+    found = facts(plan, lab.device, _problem(plan, case), built=used.registers, loop=loop)
     assert found.problem is not None  # since it was given one
     return Kernel(
         variant=plan.variant,
@@ -259,6 +268,11 @@ def _types(specs: Sequence[Spec], against: Sequence[str]) -> Types:
                 f"{rival} multiplies the types of the specs",
                 got=str(types), allowed="; ".join(map(str, RIVAL_TYPES[rival])), fix="pass --against none",
             )  # fmt: skip
+    if "torch" in against and not any(spec.epilogue for spec in specs):
+        raise RequestError(
+            "the rival torch does a spec's epilogue after its product",
+            got="specs without one", allowed="cublas, triton", fix="take cublas, which is torch.mm",
+        )  # fmt: skip
     return types
 
 
@@ -272,7 +286,7 @@ def _measured(
     checked = {}
     for side in sides:
         watch.step(f"{what}: checking {side.name}", share / len(sides))
-        checked[side.name] = _checked(side, operands, lab, allowed_error(shape[2], types))
+        checked[side.name] = _checked(side, operands, lab, allowed_error(shape[2], types) + side.slack)
     calls: dict[str, Call] = {
         side.name: partial(side.operation, *operands) for side in sides if checked[side.name].failure is None
     }

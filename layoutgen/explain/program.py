@@ -51,6 +51,8 @@ def program_section(plan: Plan) -> Section:
         entries.append(Text(_between(plan, steady)))
     entries.append(Text(_multiply(plan)))
     entries.append(Text(_raster(plan)))
+    if plan.epilogue.chain:
+        entries.append(Text(_chain(plan)))
     slots = program.slots
     where = f"fragment k lies in slot k % {slots}" if slots > 1 else "fragments have one slot"
     stages = plural(plan.stages, "stage") if plan.stages else "no shared memory"
@@ -75,6 +77,12 @@ def _multiply(plan: Plan) -> str:
     else:
         space, loads = "global", sum(each.copy.reads / each.tile[1] for each in plan.operands)
     return f"Multiply, each k: {m} x {n} = {m * n} FFMA for {loads:g} {space} load{'s' * (loads != 1)}; {order}."
+
+
+def _chain(plan: Plan) -> str:
+    """What happens to a sum before it is stored."""
+    steps = "; ".join(map(str, plan.epilogue.chain))
+    return f"After the sums, {plural(plan.epilogue.vector, 'column')} of a row at a time: {steps}."
 
 
 def _with_tiles(steps: Sequence[Step]) -> list[tuple[Step, int | None]]:

@@ -132,9 +132,17 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
             counts[write.opcode, write.bytes] += step.last - step.first
     values = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
     stores = values // plan.epilogue.vector
-    paths = 2 if plan.epilogue.read_c_if_beta else 1  # with and without C
+    reads_c = plan.epilogue.reads_c
+    paths = 2 if plan.epilogue.read_c_if_beta and reads_c else 1  # with and without C
     counts["st.global", plan.epilogue.bytes] += paths * stores
-    counts["ld.global", plan.epilogue.bytes] += stores
+    counts["ld.global", plan.epilogue.bytes] += stores * reads_c
+    for link in plan.epilogue.linked:
+        assert link.tensor is not None
+        if not link.tensor.written:
+            pieces = plan.epilogue.vector * ITEMSIZE[link.tensor.dtype] // link.bytes
+            rows = plan.tile.value_mode[0].size
+            times = {"": 1, "m": rows, "n": stores // rows * pieces, "mn": stores * pieces}[link.tensor.modes]
+            counts["ld.global", link.bytes] += paths * times
     if plan.schedule.kind == "stream_k":  # partial sums, word by word, and the flag that says they are there
         counts["st.global", ITEMSIZE[plan.accumulate]] += values + 1
         counts["ld.global", ITEMSIZE[plan.accumulate]] += values + 1

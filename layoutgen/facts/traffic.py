@@ -46,7 +46,7 @@ from layoutgen.problem import Problem, View
 
 FAR = np.int64(1) << 60  # beyond every address
 SHARED_PIECES = 1 << 20  # more than a block's shared memory has 32-byte pieces
-Opcode = SharedOpcode | Literal["ld.global", "st.global"]
+Opcode = SharedOpcode | Literal["ld.global", "st.global", "atom.global"]
 Lanes = NDArray[np.bool_]
 
 
@@ -185,7 +185,8 @@ def write_sites(plan: Plan, operand: SharedOperand, pieces: slice = slice(None))
 
 
 def epilogue_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[Sites]:
-    """The reads of C, where beta is not zero, and the writes of D: a thread's rows, then its runs of a row."""
+    """What a thread stores, rows, then its runs of a row: the reads of C, where beta is not zero, the writes of D, and
+    before them the tensors of the epilogue's steps, each as often as it is asked for."""
     vector, itemsize = plan.epilogue.vector, ITEMSIZE[plan.dtype]
     value_m, value_n = plan.tile.value_mode[0].offsets(), plan.epilogue.value_n.offsets()
     threads_m, threads_n = plan.threads.m.offsets(), plan.epilogue.thread_n.offsets()
@@ -193,11 +194,37 @@ def epilogue_sites(plan: Plan, problem: Problem, block: WorkRange) -> Iterator[S
     m = block.m + np.repeat(value_m, runs.size)[:, None] + threads_m[None, :]
     n = block.n + np.tile(runs, value_m.size)[:, None] + threads_n[None, :]
     inside = (m < problem.m) & (n < problem.n)
+    yield from _chain_sites(plan, problem, (m, n), inside)
     for name, view in (("read_c", problem.c), ("write_d", problem.d)):
         if name == "write_d" or problem.beta != 0.0:
             source = view.address + (m * view.strides[0] + n * view.strides[1]) * itemsize
             opcode: Opcode = "ld.global" if name == "read_c" else "st.global"
             yield Sites(name, opcode, vector * itemsize, None, source, inside, inside)
+
+
+def _chain_sites(plan: Plan, problem: Problem, at: tuple[Offsets, Offsets], inside: Lanes) -> Iterator[Sites]:
+    """The accesses to the tensors of the epilogue's steps, where a thread has runs of D `at` (m, n), rows outermost."""
+    m, n = at
+    runs = m.shape[0] // plan.tile.value_mode[0].size
+    for link, view in zip(plan.epilogue.linked, problem.epilogue, strict=True):
+        assert link.tensor is not None
+        modes, itemsize = link.tensor.modes, ITEMSIZE[link.tensor.dtype]
+        some = {"": slice(1), "m": slice(None, None, runs), "n": slice(runs), "mn": slice(None)}[modes]
+        rows, columns = m[some], n[some]
+        active = inside[some]
+        if "n" not in modes:
+            active = rows < (problem.m if modes else np.inf)
+        elif modes == "n":
+            active = columns < problem.n
+        if link.tensor.written:
+            active &= (np.arange(m.shape[1]) & sum(plan.epilogue.row_lanes) == 0)[None, :]
+        pieces = plan.epilogue.vector * itemsize // link.bytes if "n" in modes else 1
+        source = view.address + (rows * view.strides[0] + columns * view.strides[1]) * itemsize
+        source = (source[:, None] + (np.arange(pieces) * link.bytes)[None, :, None]).reshape(-1, m.shape[1])
+        active = np.repeat(active, pieces, axis=0)
+        opcode: Opcode = "atom.global" if link.tensor.written else "ld.global"
+        name = f"{'write' if link.tensor.written else 'read'}_{link.tensor.name}"
+        yield Sites(name, opcode, link.bytes, None, source, active, active)
 
 
 def together(every: Sequence[Sites]) -> Sites:

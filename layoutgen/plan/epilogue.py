@@ -1,26 +1,34 @@
-"""The epilogue: accumulators -> D = alpha * accumulator + beta * C, straight from registers."""
+"""The epilogue: accumulators -> D = chain(alpha * accumulator + beta * C), straight from registers."""
 
 from __future__ import annotations
 
 from layoutgen.algebra import Layout, coalesce, composition, make_layout
-from layoutgen.plan.model import CTile, Epilogue, ThreadMap
+from layoutgen.epilogue import Step, Tensor, Value
+from layoutgen.errors import PlanError
+from layoutgen.plan.chain import Epilogue, Link
+from layoutgen.plan.model import CTile, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, vector_width
 from layoutgen.plan.tile import WARP_SIZE
+from layoutgen.spec import Spec
 
+INTEGERS = ("s32", "s8", "u8")  # of C's types
 QUAD = 4  # neighbouring lanes that share a row of an atom's accumulators
 
 
-def plan_epilogue(tile: CTile, threads: ThreadMap, align: int, dtype: str, *, atoms: bool) -> Epilogue:
+def plan_epilogue(spec: Spec, tile: CTile, threads: ThreadMap, align: int) -> Epilogue:
     """C and D are contiguous in n with rows aligned to `align` bytes; each access takes a run of one thread's n values.
 
     A run of `vector` values is contiguous in n and starts on a multiple of `vector` (see vector_width), which divides
     the values of n, and by the variant's requirements the columns of C and D: an access is whole or outside.
+    Raises PlanError where the chain has no meaning.
     """
+    dtype = spec.operands.c.dtype
     itemsize, value_n, thread_n, exchange = ITEMSIZE[dtype], tile.value_mode[1], threads.n, 1
     wanted = max(1, min(align, VECTOR_BYTES) // itemsize)
-    if atoms:
+    if spec.tiling.atom:
         value_n, thread_n, exchange = _exchanged(tile, threads, wanted)
     vector = vector_width(value_n, (thread_n,), wanted)
+    first, chain = _plan_chain(spec)
     return Epilogue(
         vector=vector,
         bytes=vector * itemsize,
@@ -29,7 +37,67 @@ def plan_epilogue(tile: CTile, threads: ThreadMap, align: int, dtype: str, *, at
         thread_n=thread_n,
         value_n=value_n,
         exchange=exchange,
+        first=first,
+        row_lanes=_row_lanes(threads),
+        reads_c=first != "s32" or dtype in INTEGERS,
+        chain=tuple(_link(*each, vector) for each in chain),
     )
+
+
+def _plan_chain(spec: Spec) -> tuple[Value, list[tuple[Step, Value, Tensor | None]]]:
+    """The type in which the chain begins, and each step with that in which it computes and its tensor.
+
+    Sums of integers stay so, and exact, where C is an integer too, or the first step is one of integers: alpha and beta
+    are int32 then.
+    """
+    stored, sums = spec.operands.c.dtype, spec.operands.accumulate
+    first: Value = sums
+    if sums == "s32" and stored not in INTEGERS:
+        first = spec.epilogue[0].computes_in("s32", stored) if spec.epilogue else "f32"
+    value, chain, named = first, [], dict[str, int]()
+    for index, step in enumerate(spec.epilogue):
+        value = step.computes_in(value, stored)
+        tensor, where = step.tensor(value, stored), spec.where(f"epilogue.{index}")
+        if tensor is not None:
+            if tensor.name in named:
+                raise PlanError(
+                    "each tensor of the epilogue has a keyword of its own",
+                    got=f"{tensor.name} in steps {named[tensor.name] + 1} and {index + 1}",
+                    fix=f"name one of them, as {step.word}: {{name: {tensor.name}_{index + 1}}}",
+                    where=where,
+                )
+            if tensor.dtype == "f64" != value:
+                raise PlanError(
+                    "a tensor of the epilogue fits the type in which its step computes",
+                    got=f"{tensor.name} in f64, computed in {value}",
+                    allowed="f32, f16, bf16 or s32",
+                    fix="leave its dtype out",
+                    where=where,
+                )
+            if tensor.written and value == "s32":
+                raise PlanError(
+                    "the largest |x| of a row is that of floats",
+                    got=f"{step.word} of int32 sums",
+                    allowed="a step of floats before it, such as scale",
+                    fix=f"move {step.word} behind the first step of floats",
+                    where=where,
+                )
+            named[tensor.name] = index
+        chain.append((step, value, tensor))
+    return first, chain
+
+
+def _row_lanes(threads: ThreadMap) -> tuple[int, ...]:
+    rows = threads.m.offsets()[:WARP_SIZE]
+    bits = [1 << bit for bit in range(WARP_SIZE.bit_length() - 1)] if rows.size == WARP_SIZE else []
+    return tuple(bit for bit in bits if all(rows[lane] == rows[lane ^ bit] for lane in range(WARP_SIZE)))
+
+
+def _link(step: Step, value: Value, tensor: Tensor | None, vector: int) -> Link:
+    if tensor is None:
+        return Link(step, value, None, 0)
+    itemsize = ITEMSIZE[tensor.dtype]
+    return Link(step, value, tensor, min(vector * itemsize, VECTOR_BYTES) if "n" in tensor.modes else itemsize)
 
 
 def _exchanged(tile: CTile, threads: ThreadMap, wanted: int) -> tuple[Layout, Layout, int]:

@@ -28,9 +28,9 @@ from layoutgen.plan.tile import WARP_SIZE, composing, warp_tile
 from layoutgen.spec import Spec
 
 ROWS, LANES = 8, 4  # of a matrix: x by registers along k
-# The types of C and D, by that of the sums: doubles stay doubles, integers stay exact or become floats.
-_FLOATS = ("f32", "f16", "bf16", "e4m3", "e5m2")
-_STORED = {"f32": _FLOATS, "s32": ("s32", *_FLOATS), "f64": ("f64",)}
+# The types of C and D, by that of the sums: doubles stay so or are rounded once; integers are saturated.
+_FLOATS, _INTEGERS = ("f32", "f16", "bf16", "e4m3", "e5m2"), ("s32", "s8", "u8")
+_STORED = {"f32": (*_FLOATS, *_INTEGERS), "s32": (*_INTEGERS, *_FLOATS), "f64": ("f64", "f32")}
 SCALAR = MMA_ATOMS["UniversalFMA"]
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from layoutgen.algebra import ComposedLayout, Layout, Swizzle
 from layoutgen.hw.atoms import CopyAtom
 from layoutgen.hw.types import MmaAtom
+from layoutgen.plan.chain import Epilogue
 from layoutgen.plan.issue import IssueOrder
 
 Mode = Literal["m", "n", "k"]
@@ -34,11 +35,15 @@ class OperandRequirement:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """When a variant may be used; the operator's guards, the predicates and the tests' shapes come from here alone."""
+    """When a variant may be used; the operator's guards, the predicates and the tests' shapes come from here alone.
+
+    c: holds for C (when it is read) and for D. epilogue: for each tensor of the epilogue's steps.
+    """
 
     a: OperandRequirement
     b: OperandRequirement
-    c: OperandRequirement  # holds for C (when it is read) and for D
+    c: OperandRequirement
+    epilogue: tuple[OperandRequirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,24 +333,6 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Epilogue:
-    """D = alpha * accumulator + beta * C, `vector` elements of n (so many bytes) per access.
-
-    Rows are the tile's. thread_n, value_n: thread -> first column that it stores, and stored value -> column beyond it:
-    the tile's too, but where as many lanes as `exchange` says pass each other values first, so that each has longer
-    runs: a mode of lanes then is one of values, and the other way round. C is read only where beta is not zero.
-    """
-
-    vector: int
-    bytes: int
-    guards: frozenset[Guard]
-    read_c_if_beta: bool
-    thread_n: Layout
-    value_n: Layout
-    exchange: int
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders them, low first.
 
@@ -387,8 +374,8 @@ class Plan:
 
     @property
     def scalar(self) -> Literal["f32", "f64", "i32"]:
-        """The type of alpha and beta, in which sums are scaled: integers stay integers where C's are."""
-        return "f64" if self.accumulate == "f64" else "i32" if self.dtype == "s32" else "f32"
+        """The type of alpha and beta, in which sums are scaled, as launchers name it."""
+        return "i32" if self.epilogue.first == "s32" else self.epilogue.first
 
     @property
     def k_blocks(self) -> int:

@@ -132,7 +132,7 @@ def _plan(
     """One variant; modes None takes operands of any two strides, an element at a time."""
     a, b = operands.of("a", modes, align), operands.of("b", modes, align)
     dtype, atom = spec.operands.c.dtype, operands.atom
-    epilogue = plan_epilogue(tile, threads, align, dtype, atoms=spec.tiling.atom is not None)
+    epilogue = plan_epilogue(spec, tile, threads, align)
     counts = tuple(atoms_of(spec, atom, mode) if spec.tiling.atom else tile.value_mode[mode].size for mode in (0, 1))
     k_blocks = spec.tiling.block[2] // atom.layouts.shape_mnk[2]
     depth = max((each.fragment.depth for each in (a, b) if isinstance(each, SharedOperand)), default=1)
@@ -146,7 +146,10 @@ def _plan(
         atom=atom,
         dtype=dtype,
         requirements=Requirements(
-            a=_requirement(a), b=_requirement(b), c=OperandRequirement("n", epilogue.vector * ITEMSIZE[dtype])
+            a=_requirement(a),
+            b=_requirement(b),
+            c=OperandRequirement("n", epilogue.vector * ITEMSIZE[dtype]),
+            epilogue=tuple(OperandRequirement("n", link.bytes) for link in epilogue.linked),
         ),
         tile=tile,
         threads=threads,

@@ -43,7 +43,7 @@ class FakeLab:
     def machine(self) -> Machine:
         return MACHINE
 
-    def rival(self, name: str) -> Operation:
+    def rival(self, name: str, plan: Plan | None) -> Operation:
         return self._named(name)
 
     def operator(self, spec: Spec, plans: tuple[Plan, ...]) -> Operation:

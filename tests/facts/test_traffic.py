@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from layoutgen import run, sim
+from layoutgen.epilogue import Tensor
 from layoutgen.facts import launch_traffic
 from layoutgen.plan import Plan
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.problem import Problem, View
+from layoutgen.problem import Problem, View, of_modes
 from tests.kernels.test_schedules import simulated as plans_to_simulate
 
 # One whole tile of every spec in m and n and three k-tiles; ragged in m, n and k; nothing to sum; a single row.
@@ -34,10 +35,18 @@ def simulated(plan: Plan, m: int, n: int, k: int, beta: float) -> tuple[Problem,
         address = memory.add(cells, writable=name == "d", name=name)
         return View(address, extents, (1, pitch) if contiguous == modes[0] else (pitch, 1))
 
+    def fused(tensor: Tensor) -> View:
+        pitch = n // 16 * 16 + 32
+        extents = (m if tensor.modes == "mn" else 1, pitch if "n" in tensor.modes else max(m, 1))
+        cells = np.zeros(extents, f"u{ITEMSIZE[tensor.dtype]}")
+        address = memory.add(cells, writable=tensor.written, name=tensor.name)
+        return of_modes(tensor, address, m, n, pitch)
+
+    beta = 0 if not plan.epilogue.reads_c else round(beta) if plan.scalar == "i32" else beta
     problem = Problem(
         m, n, k, view("a", (m, k), need.a.contiguous, "mk"), view("b", (n, k), need.b.contiguous, "nk"),
         view("c", (m, n), "n", "mn"), view("d", (m, n), "n", "mn"), 1.0,
-        round(beta) if plan.scalar == "i32" else beta,
+        beta, tuple(map(fused, plan.epilogue.tensors)),
     )  # fmt: skip
     return problem, run.traffic_by_access(plan, run.simulate(plan, problem, memory, sim.Options(count=True)))
 

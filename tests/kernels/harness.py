@@ -7,7 +7,7 @@ Operands are placed twice. "fenced": each buffer is the view alone, so that touc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import lcm
@@ -21,8 +21,9 @@ from layoutgen.emit import emit
 from layoutgen.errors import SimError
 from layoutgen.plan import Plan
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.problem import Problem, View
-from tests.elements import allowed, as_bytes, from_bytes, representable
+from layoutgen.problem import Problem, View, of_modes
+from tests.chain import applied, stored
+from tests.elements import as_bytes, from_bytes, of_sums, representable
 
 Matrix = NDArray[Any]  # elements as they lie in memory, unsigned integers of their width
 ARCH = "sm_90a"
@@ -120,7 +121,9 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
     a, of_a = _matrix(rng, case.m, case.k, "rows" if need.a.contiguous == "m" else "columns", plan.a.dtype)
     b, of_b = _matrix(rng, case.n, case.k, "rows" if need.b.contiguous == "n" else "columns", plan.b.dtype)
     c, of_c = _matrix(rng, case.m, case.n, "columns", plan.dtype)
-    if case.beta == 0.0:
+    alpha, beta = (round(each) if plan.scalar == "i32" else each for each in (case.alpha, case.beta))
+    beta = beta if plan.epilogue.reads_c else 0
+    if beta == 0.0:
         c[...] = np.iinfo(c.dtype).max
     d, _ = _matrix(rng, case.m, case.n, "columns", plan.dtype)
     sea = d.base
@@ -128,7 +131,6 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
         sea = sea.base
     assert isinstance(sea, np.ndarray)
     sea.view("u1")[...] = CANARY
-    alpha, beta = (round(each) if plan.scalar == "i32" else each for each in (case.alpha, case.beta))
     memory = sim.GlobalMemory()
 
     def place(name: str, view: Matrix, writable: bool = False) -> View:
@@ -139,7 +141,17 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
         return View(address, view.shape, (view.strides[0] // view.itemsize, view.strides[1] // view.itemsize))
 
     views = [place("A", a), place("B", b), place("C", c), place("D", d, writable=True)]
-    problem = Problem(case.m, case.n, case.k, *views, alpha, beta)
+    fused: dict[str, tuple[Matrix, NDArray[np.float64]]] = {}
+    placed = []
+    for tensor in plan.epilogue.tensors:
+        rows, columns = (case.m if "m" in tensor.modes else 1, case.n if "n" in tensor.modes else 1)
+        extents = (1, rows) if tensor.modes == "m" else (rows, columns)
+        view, values = fused[tensor.name] = _matrix(rng, *extents, "columns", tensor.dtype)
+        if tensor.written:
+            view[...] = 0
+        place_of = place(tensor.name, view, tensor.written)
+        placed.append(of_modes(tensor, place_of.address, case.m, case.n, place_of.strides[0]))
+    problem = Problem(case.m, case.n, case.k, *views, alpha, beta, tuple(placed))
     if not run.fits(plan, problem):
         raise ValueError(f"{plan.variant} does not take {case}: choose extents that its requirements allow")
     exact = alpha * (of_a @ of_b.T)
@@ -152,7 +164,9 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
     except SimError as error:
         return str(error)
     found = from_bytes(d, plan.dtype).double().numpy()
-    bad = ~(np.abs(found - exact) <= allowed(plan, case.k, exact, scale))
+    bad, exact = _outside(plan, found, exact, of_sums(plan, case.k, scale), fused)
+    if isinstance(bad, str):
+        return bad
     if bad.any():
         i, j = map(int, np.argwhere(bad)[0])
         return f"D({i},{j}) = {found[i, j]}, not {exact[i, j]:.6f}; {int(bad.sum())} of {bad.size} are wrong"
@@ -160,6 +174,27 @@ def failure(plan: Plan, code: sim.Kernel, case: Case, schedule: Schedule, seed: 
     if not (sea.view("u1") == CANARY).all():
         return f"{int((sea.view('u1') != CANARY).sum())} bytes outside D were written"
     return None
+
+
+def _outside(
+    plan: Plan,
+    found: NDArray[np.float64],
+    exact: NDArray[np.float64],
+    error: NDArray[np.float64],
+    fused: Mapping[str, tuple[Matrix, NDArray[np.float64]]],
+) -> tuple[str | NDArray[np.bool_], NDArray[np.float64]]:
+    """Where D is not what the epilogue makes of sums that may be off by `error`, or what is wrong of what else it
+    wrote; and what D should be."""
+    modes = {tensor.name: tensor.modes for tensor in plan.epilogue.tensors}
+    tensors = {name: values if modes[name] == "mn" else values.reshape(-1) for name, (_, values) in fused.items()}
+    exact, error, left = applied(plan, exact, error, tensors)
+    for name, (wanted, slack) in left.items():
+        (dtype,) = (tensor.dtype for tensor in plan.epilogue.tensors if tensor.name == name)
+        maxima = from_bytes(fused[name][0], dtype).double().numpy().reshape(-1)
+        if not (abs(maxima - wanted) <= slack).all():
+            return f"{name} is {maxima}, not {wanted}", exact
+    low, high = stored(plan, exact, error)
+    return ~((low <= found) & (found <= high)), exact
 
 
 def cases(plan: Plan) -> Iterator[Case]:

@@ -88,6 +88,73 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         ("ak_bk_16B", "am_bn_16B", "any"),
     ),
+    "fused": (
+        MMA
+        | {
+            "dtypes": ("bf16", "bf16", "f32"),
+            "stages": 2,
+            "epilogue": (
+                "bias: {dtype: f32}", "scale: {per: row, name: rows}", "gelu", "residual",
+                "clamp: {min: -0.1, max: 0.7}", "amax", "bias: {per: row, name: last}",
+            ),
+        },
+        ("ak_bn_16B", "am_bk_2B", "any"),
+    ),
+    "fused_shared_tiles": (
+        MMA | {"stages": 3, "kind": "stream_k", "epilogue": ("scale", "silu", "amax: {name: most}", "relu")},
+        ("ak_bn_16B",),
+    ),
+    "fused_f32": (
+        {
+            "block": (32, 64, 16),
+            "stages": 2,
+            "epilogue": ("bias", "gelu: {form: tanh}", "scale: {per: column}", "residual: {dtype: bf16}", "amax"),
+        },
+        ("ak_bn_16B", "any"),
+    ),
+    "fused_quantized": (
+        {
+            "atom": "SM80_16x8x32_S32S8S8S32_TN", "dtypes": ("s8", "s8", "s32"), "block": (32, 64, 64), "stages": 2,
+            "epilogue": (
+                "bias", "relu", "clamp: {max: 90000}", "scale: {per: row, name: rows}",
+                "scale: {per: column, name: columns}",
+            ),
+        },
+        ("ak_bk_16B", "am_bk_1B"),
+    ),
+    "fused_integers": (
+        {
+            "atom": "SM80_16x8x32_S32S8S8S32_TN", "dtypes": ("s8", "u8", "s32"), "block": (32, 64, 64), "stages": 2,
+            "epilogue": ("residual: {dtype: s32}", "clamp: {min: -2147483648, max: 2147483647}"),
+        },
+        ("ak_bk_16B",),
+    ),
+    "fused_from_integers": (
+        {
+            "atom": "SM80_16x8x32_S32S8S8S32_TN", "dtypes": ("s8", "f16", "s32"), "block": (32, 64, 64), "stages": 2,
+            "epilogue": ("bias", "scale"),
+        },
+        ("ak_bk_16B",),
+    ),
+    "f32_to_s8": (
+        MMA | {"dtypes": ("bf16", "s8", "f32"), "stages": 2, "epilogue": ("scale: {name: q}",)},
+        ("ak_bn_16B",),
+    ),
+    "bf16_to_s32": (MMA | {"dtypes": ("bf16", "s32", "f32"), "stages": 2}, ("ak_bn_16B",)),
+    "fused_f64": (
+        {
+            "atom": "SM80_8x8x4_F64F64F64F64_TN", "dtypes": ("f64", "f64", "f64"), "block": (16, 32, 8), "stages": 2,
+            "epilogue": ("bias", "gelu", "clamp: {min: -0.5}", "amax"),
+        },
+        ("ak_bn_16B",),
+    ),
+    "f64_to_f32": (
+        {
+            "atom": "SM80_8x8x4_F64F64F64F64_TN", "dtypes": ("f64", "f32", "f64"), "block": (16, 32, 8), "stages": 2,
+            "epilogue": ("silu", "relu"),
+        },
+        ("ak_bn_16B",),
+    ),
     "f64": (
         {"atom": "SM80_8x8x4_F64F64F64F64_TN", "dtypes": ("f64", "f64", "f64"), "block": (16, 32, 8), "stages": 2},
         ("ak_bn_16B", "am_bk_8B", "any"),

@@ -40,6 +40,7 @@ class Draft:
     arch: str = "sm_80"
     atom: str | None = None
     dtypes: tuple[str, str, str] = ("f32", "f32", "f32")
+    epilogue: tuple[str, ...] = ()
 
     def text(self) -> str:
         of_ab, of_c, accumulate = self.dtypes
@@ -66,6 +67,7 @@ class Draft:
         lines += ["copies:", *copies] if copies else []
         kind = "" if self.kind is None else f"kind: {self.kind}, "
         lines.append(f"schedule: {{{kind}raster: {self.raster}, group: {self.group}, min_blocks: {self.min_blocks}}}")
+        lines += ["epilogue:", *(f"  - {step}" for step in self.epilogue)] if self.epilogue else []
         return "\n".join(lines) + "\n"
 
     def spec(self) -> Spec:

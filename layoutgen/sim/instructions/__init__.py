@@ -5,12 +5,26 @@ from __future__ import annotations
 
 from layoutgen.sim.flow import Terminator
 from layoutgen.sim.frame import Op
-from layoutgen.sim.instructions import async_copy, control, convert, data, floating, integer, loadstore, tensor, warp
+from layoutgen.sim.instructions import (
+    approximate,
+    async_copy,
+    atomic,
+    control,
+    convert,
+    data,
+    floating,
+    integer,
+    loadstore,
+    tensor,
+    warp,
+)
 from layoutgen.sim.instructions.forms import Decoder, Form, FormBuilder, decoder
 from layoutgen.sim.parser import Instruction
 from layoutgen.sim.registers import RegisterMap
 
-FAMILIES = (integer, floating, convert, data, loadstore, async_copy, warp, tensor, control)
+FAMILIES = (
+    integer, floating, approximate, convert, data, loadstore, atomic, async_copy, warp, tensor, control
+)  # fmt: skip
 
 
 def _first(builders: list[FormBuilder]) -> FormBuilder:

@@ -1,8 +1,8 @@
 """Floating point arithmetic in f32 and f64 (PTX ISA 9.0, section 9.7.3), correctly rounded to nearest even.
 
 Each instruction is rounded as it stands; where neither a mul nor an add says .rn, ptxas may fuse them and round once. A
-NaN is a NaN: which payload a GPU would give it is not modelled. Approximate instructions (ex2.approx, div.full,
-...) are refused, because their results are the hardware's own.
+NaN is a NaN: which payload a GPU would give it is not modelled. Approximate instructions are in ``approximate``, or
+refused.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _fused_f64(a: Array, b: Array, c: Array, out: Array) -> None:
     out[...] = fma_f64(a, b, c)
 
 
-def _flush(x: Array) -> Array:
+def flush(x: Array) -> Array:
     """.ftz: denormal numbers become zeros of their sign."""
     return np.where(np.abs(x) < _F32_TINY, np.copysign(np.float32(0), x), x)
 
@@ -151,8 +151,8 @@ def _flush(x: Array) -> Array:
 def _flushing(fn: Callable[..., object], *operands: Array) -> None:
     *sources, out = operands
     result = np.empty(np.broadcast(*sources).shape, out.dtype)
-    fn(*(_flush(s) for s in sources), result)
-    out[...] = _flush(result)
+    fn(*(flush(s) for s in sources), result)
+    out[...] = flush(result)
 
 
 def _saturating(fn: Callable[..., object], *operands: Array) -> None:
