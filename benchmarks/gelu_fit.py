@@ -2,7 +2,7 @@
 
 gelu(x) = max(x, 0) - h(|x|), and h(z) = z 2^p(z) with p(z) = log2 of the part of x that is taken at -z: smooth, and so
 near a polynomial of low degree. Lawson's iteration of weighted least squares ("Contributions to the theory of linear
-least maximum approximation", 1961) makes its largest error least, where an error of h may be 2^-22 of it or `absolute`.
+least maximum approximation", 1961) makes the largest error least; h may be off by `relative` of it, or by `absolute`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from mpmath import erfc, log, log1p, mp, mpf, pi, sqrt
 from numpy.polynomial import Chebyshev, Polynomial, chebyshev
 
-RELATIVE = 2.0**-22
 POINTS, TURNS = 1500, 150
 
 
@@ -28,13 +27,15 @@ def tanh(z: float) -> float:
     return float(-log1p(mp.exp(2 * u)) / log(2))
 
 
-def fit(p: Callable[[float], float], most: float, degree: int, absolute: float) -> tuple[list[float], float]:
+def fit(
+    p: Callable[[float], float], most: float, degree: int, relative: float, absolute: float
+) -> tuple[list[float], float]:
     """The coefficients on [0, most], constant first, and the largest error over what is allowed."""
     x = np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
     z = (x + 1) * most / 2
     wanted = np.array([p(each) for each in z])
-    allowed = np.maximum(RELATIVE, absolute / np.maximum(z * 2.0**wanted, 1e-300)) / np.log(2)
-    allowed = np.minimum(allowed, 3 + 0.3 * abs(wanted))
+    allowed = np.maximum(relative, absolute / np.maximum(z * 2.0**wanted, 1e-300)) / np.log(2)
+    allowed = np.minimum(allowed, 1 + 0.2 * abs(wanted))
     weight = np.ones(POINTS)
     for _ in range(TURNS):
         found = chebyshev.chebfit(x, wanted, degree, w=np.sqrt(weight) / allowed)
@@ -47,6 +48,7 @@ def fit(p: Callable[[float], float], most: float, degree: int, absolute: float) 
 
 if __name__ == "__main__":
     mp.dps = 40
-    for name, p, most, degree, absolute in (("EXACT", exact, 13.5, 10, 2.0**-38), ("TANH", tanh, 7.5, 11, 2.0**-34)):
-        coefficients, error = fit(p, most, degree, absolute)
+    forms = (("exact", exact, 16, 9, 2.0**-21, 2.0**-32), ("tanh", tanh, 7.5, 11, 2.0**-22, 2.0**-34))
+    for name, p, most, degree, relative, absolute in forms:
+        coefficients, error = fit(p, most, degree, relative, absolute)
         print(f"{name} on [0, {most}], {error:.2f} of what is allowed:", *map(repr, coefficients), sep="\n    ")

@@ -46,9 +46,13 @@ def chain_view(plan: Plan) -> dict[str, object]:
         "tensors": tensors,
         "of_columns": [each for each in tensors if each["modes"] == "n"],
         "of_rows": [each for each in tensors if each["modes"] == "m"],
+        "of_block": [each for each in tensors if "m" not in str(each["modes"])],
         "maxima": [each for each in tensors if each["written"]],
         "of_all": [each for each in tensors if each["modes"] == ""],
         "steps": steps,
+        "early": epilogue.early,
+        "interleaves": epilogue.turns > 1,
+        "rows": plan.tile.value_mode[0].size // epilogue.turns,
         "about": ", then ".join(link.step.about() for link in epilogue.chain),
         "floats": CPP[epilogue.last],
         "register": register,
@@ -71,6 +75,7 @@ def _tensor(plan: Plan, link: Link) -> dict[str, object]:
         "about": {
             "": "one element", "m": "(m)", "n": "(n)", "mn": f"(m,n) at {tensor.name}_data[m * {tensor.name}_m + n]",
         }[tensor.modes] + (", written: its largest |x|, as bits" if tensor.written else ""),
+        "value": CPP[link.value],
         "element": bits if tensor.written else ELEMENT[tensor.dtype],
         "written": tensor.written,
         "access": access_type(tensor.dtype, width),
@@ -89,4 +94,5 @@ def _element(link: Link) -> str:
     if tensor.written:
         return f"e_{tensor.name}"
     element = f"e_{tensor.name}" + {"n": "(j + v)", "mn": "(v)"}.get(tensor.modes, "(0)")
-    return element if ELEMENT[tensor.dtype] == CPP[link.value] else f"{CPP[link.value]}({element})"
+    converted = ELEMENT[tensor.dtype] == CPP[link.value] or "m" not in tensor.modes  # before all rows
+    return element if converted else f"{CPP[link.value]}({element})"

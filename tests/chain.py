@@ -56,7 +56,8 @@ def applied(
     left: dict[str, tuple[Array, Array]] = {}
     for link in plan.epilogue.chain:
         step, rounding = link.step, ROUNDOFF["s32" if link.value == "s32" else link.value]
-        t = np.zeros(()) if link.tensor is None else spread(tensors[link.tensor.name], link.tensor.modes)
+        reads = link.tensor is not None and not link.tensor.written
+        t = spread(tensors[link.tensor.name], link.tensor.modes) if link.tensor and reads else np.zeros(())
         do, grown = STEPS[step.word]
         before, x = x, do(step, x, t)
         error = error * grown(t) + 4 * rounding * (abs(before) + abs(t) + abs(x))

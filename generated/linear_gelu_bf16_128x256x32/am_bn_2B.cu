@@ -78,18 +78,17 @@ CUTE_DEVICE float exp2_approx(float x) {
 }
 
 CUTE_DEVICE float gelu_exact(float x) {   // max(x, 0) - z 2^p(z)
-  float const z = min_nan(fabsf(x), 13.5f);
-  float p = -1.0423437224460486e-08f;
-  p = fmaf(p, z, 3.827139494205767e-07f);
-  p = fmaf(p, z, -5.767871698481031e-06f);
-  p = fmaf(p, z, 4.528567296802066e-05f);
-  p = fmaf(p, z, -0.00016793509712442756f);
-  p = fmaf(p, z, -0.0002446271537337452f);
-  p = fmaf(p, z, 0.007268011569976807f);
-  p = fmaf(p, z, -0.052679430693387985f);
-  p = fmaf(p, z, -0.459132581949234f);
-  p = fmaf(p, z, -1.1511167287826538f);
-  p = fmaf(p, z, -0.9999997019767761f);
+  float const z = min_nan(fabsf(x), 14.0f);
+  float p = 5.1291081604176725e-08f;
+  p = fmaf(p, z, -1.6958775859166053e-06f);
+  p = fmaf(p, z, 1.9061517377849668e-05f);
+  p = fmaf(p, z, -6.9380272179842e-05f);
+  p = fmaf(p, z, -0.0004685221938416362f);
+  p = fmaf(p, z, 0.0075726755894720554f);
+  p = fmaf(p, z, -0.05291495472192764f);
+  p = fmaf(p, z, -0.45904073119163513f);
+  p = fmaf(p, z, -1.1511305570602417f);
+  p = fmaf(p, z, -0.9999993443489075f);
   return fmaf(-z, exp2_approx(p), fmaxf(x, 0.f));
 }
 
@@ -327,6 +326,16 @@ void linear_gelu_bf16_128x256x32(
     }
   };
 
+  // ---- What the epilogue's steps need of a thread's columns, on its way during the main loop ----
+  Tensor g_bias = make_tensor<bfloat16_t>(Shape<Int<16>>{});   // (stored value)
+  CUTE_UNROLL
+  for (int j = 0; j < size(ValueN{}); j += _1{}) {
+    int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
+    if (col < n) {
+      recast<uint16_t>(g_bias)(j / 1) = read_bias(reinterpret_cast<uint16_t const&>(bias_data[col]));
+    }
+  }
+
   // ---- Prologue ----------------------------------------------------------------------------------------------------
   load_first_a();
   load_first_b();
@@ -372,44 +381,44 @@ void linear_gelu_bf16_128x256x32(
 
   // ---- Epilogue: D = alpha * accumulator + beta * C, 2 bytes at a time ----
   auto store_d = [&](auto reads_c) {
-    Tensor e_bias = make_tensor<bfloat16_t>(Shape<Int<16>>{});   // (stored value)
+    Tensor e_bias = make_tensor<float>(g_bias.layout());
     CUTE_UNROLL
-    for (int j = 0; j < size(ValueN{}); j += _1{}) {
-      int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
-      if (col < n) {
-        recast<uint16_t>(e_bias)(j / 1) = read_bias(reinterpret_cast<uint16_t const&>(bias_data[col]));
-
-      }
-    }
-
-    CUTE_UNROLL
-    for (int i = 0; i < size(ValueM{}); ++i) {
-      int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
+    for (int v = 0; v < size(e_bias); ++v) e_bias(v) = float(g_bias(v));
+    CUTE_NO_UNROLL
+    for (int first = 0; first < size(ValueM{}); first += 4) {   // a turn's text stays in the instruction cache
       CUTE_UNROLL
-      for (int j = 0; j < size(ValueN{}); j += 1) {
-        int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
-        if (row < m && col < n) {
-          Tensor rD = make_tensor<float>(Shape<_1>{});
-          CUTE_UNROLL
-          for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
-          if constexpr (reads_c) {
-            Tensor rC = make_tensor<bfloat16_t>(Shape<_1>{});
-            recast<uint16_t>(rC)(0) = load_global_c(reinterpret_cast<uint16_t const&>(mC(row, col)));
+      for (int i = 0; i < 4; ++i) {
+        int const row = m0 + ThreadM{}(thread) + ValueM{}(first + i);
+        CUTE_UNROLL
+        for (int j = 0; j < size(ValueN{}); j += 1) {
+          int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
+          bool const inside = row < m && col < n;   // guards memory alone: the compiler may interleave the steps of runs
+          {
+            Tensor rD = make_tensor<float>(Shape<_1>{});
             CUTE_UNROLL
-            for (int v = 0; v < size(rD); ++v) rD(v) += beta * float(rC(v));
+            for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
+            if constexpr (reads_c) if (inside) {
+              Tensor rC = make_tensor<bfloat16_t>(Shape<_1>{});
+              recast<uint16_t>(rC)(0) = load_global_c(reinterpret_cast<uint16_t const&>(mC(row, col)));
+              CUTE_UNROLL
+              for (int v = 0; v < size(rD); ++v) rD(v) += beta * float(rC(v));
+            }
+            // bias: one for each column
+            CUTE_UNROLL
+            for (int v = 0; v < size(rD); ++v) rD(v) = rD(v) + e_bias(j + v);
+            // gelu, exact
+            CUTE_UNROLL
+            for (int v = 0; v < size(rD); ++v) rD(v) = gelu_exact(rD(v));
+            Tensor rOut = make_tensor<bfloat16_t>(Shape<_1>{});
+            CUTE_UNROLL
+            for (int v = 0; v < size(rD); ++v) rOut(v) = bfloat16_t(rD(v));
+            if (inside) reinterpret_cast<uint16_t&>(mD(row, col)) = recast<uint16_t>(rOut)(0);   // write_d
           }
-          // bias: one for each column
-          CUTE_UNROLL
-          for (int v = 0; v < size(rD); ++v) rD(v) = rD(v) + float(e_bias(j + v));
-          // gelu, exact
-          CUTE_UNROLL
-          for (int v = 0; v < size(rD); ++v) rD(v) = gelu_exact(rD(v));
-
-          Tensor rOut = make_tensor<bfloat16_t>(Shape<_1>{});
-          CUTE_UNROLL
-          for (int v = 0; v < size(rD); ++v) rOut(v) = bfloat16_t(rD(v));
-          reinterpret_cast<uint16_t&>(mD(row, col)) = recast<uint16_t>(rOut)(0);   // write_d
         }
+      }
+      CUTE_UNROLL
+      for (int v = 0; v < size(tCrC); ++v) {   // the next rows' sums, to where this text has them
+        if (v % size<0>(tCrC) < size<0>(tCrC) - 4) tCrC(v) = tCrC(v + 4);
       }
     }
   };

@@ -345,31 +345,33 @@ void quantized_s8_128x256x128(
   }
 
   // ---- Epilogue: D = alpha * accumulator + beta * C, 8 bytes at a time ----
-  auto store_d = [&](auto reads_c) {
-    Tensor e_bias = make_tensor<int32_t>(Shape<Int<16>>{});   // (stored value)
-    Tensor e_column_scale = make_tensor<float>(Shape<Int<16>>{});   // (stored value)
-    CUTE_UNROLL
-    for (int j = 0; j < size(StoreValueN{}); j += _8{}) {
-      int const col = n0 + StoreThreadN{}(thread) + StoreValueN{}(j);
-      if (col < n) {
-        CUTE_UNROLL
-        for (int p = 0; p < 2; ++p) recast<uint4>(e_bias)(j / 4 + p) = read_bias(reinterpret_cast<uint4 const*>(&bias_data[col])[p]);
-
-        CUTE_UNROLL
-        for (int p = 0; p < 2; ++p) recast<float4>(e_column_scale)(j / 4 + p) = read_column_scale(reinterpret_cast<float4 const*>(&column_scale_data[col])[p]);
-
-      }
+  // ---- What the epilogue's steps need of a thread's columns ----
+  Tensor g_bias = make_tensor<int32_t>(Shape<Int<16>>{});   // (stored value)
+  Tensor g_column_scale = make_tensor<float>(Shape<Int<16>>{});   // (stored value)
+  CUTE_UNROLL
+  for (int j = 0; j < size(StoreValueN{}); j += _8{}) {
+    int const col = n0 + StoreThreadN{}(thread) + StoreValueN{}(j);
+    if (col < n) {
+      CUTE_UNROLL
+      for (int p = 0; p < 2; ++p) recast<uint4>(g_bias)(j / 4 + p) = read_bias(reinterpret_cast<uint4 const*>(&bias_data[col])[p]);
+      CUTE_UNROLL
+      for (int p = 0; p < 2; ++p) recast<float4>(g_column_scale)(j / 4 + p) = read_column_scale(reinterpret_cast<float4 const*>(&column_scale_data[col])[p]);
     }
-
+  }
+  auto store_d = [&](auto reads_c) {
+    Tensor e_bias = make_tensor<int32_t>(g_bias.layout());
+    CUTE_UNROLL
+    for (int v = 0; v < size(e_bias); ++v) e_bias(v) = int32_t(g_bias(v));
+    Tensor e_column_scale = make_tensor<float>(g_column_scale.layout());
+    CUTE_UNROLL
+    for (int v = 0; v < size(e_column_scale); ++v) e_column_scale(v) = float(g_column_scale(v));
     CUTE_UNROLL
     for (int i = 0; i < size(ValueM{}); ++i) {
       int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
       Tensor e_row_scale = make_tensor<float>(Shape<_1>{});
       if (row < m) {
         recast<float>(e_row_scale)(0) = read_row_scale(reinterpret_cast<float const&>(row_scale_data[row]));
-
       }
-
       CUTE_UNROLL
       for (int j = 0; j < size(ValueN{}); j += 8) {
         int const col = n0 + StoreThreadN{}(thread) + StoreValueN{}(j);
@@ -398,7 +400,6 @@ void quantized_s8_128x256x128(
           // column_scale: one for each column
           CUTE_UNROLL
           for (int v = 0; v < size(rD); ++v) rF(v) = rF(v) * e_column_scale(j + v);
-
           Tensor rOut = make_tensor<int8_t>(Shape<_8>{});
           CUTE_UNROLL
           for (int v = 0; v < size(rD); ++v) rOut(v) = saturated(rF(v));

@@ -363,29 +363,31 @@ void quantized_s8_128x256x128(
   }
 
   // ---- Epilogue: D = alpha * accumulator + beta * C, 1 bytes at a time ----
-  auto store_d = [&](auto reads_c) {
-    Tensor e_bias = make_tensor<int32_t>(Shape<Int<16>>{});   // (stored value)
-    Tensor e_column_scale = make_tensor<float>(Shape<Int<16>>{});   // (stored value)
-    CUTE_UNROLL
-    for (int j = 0; j < size(ValueN{}); j += _1{}) {
-      int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
-      if (col < n) {
-        recast<uint32_t>(e_bias)(j / 1) = read_bias(reinterpret_cast<uint32_t const&>(bias_data[col]));
-
-        recast<float>(e_column_scale)(j / 1) = read_column_scale(reinterpret_cast<float const&>(column_scale_data[col]));
-
-      }
+  // ---- What the epilogue's steps need of a thread's columns ----
+  Tensor g_bias = make_tensor<int32_t>(Shape<Int<16>>{});   // (stored value)
+  Tensor g_column_scale = make_tensor<float>(Shape<Int<16>>{});   // (stored value)
+  CUTE_UNROLL
+  for (int j = 0; j < size(ValueN{}); j += _1{}) {
+    int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
+    if (col < n) {
+      recast<uint32_t>(g_bias)(j / 1) = read_bias(reinterpret_cast<uint32_t const&>(bias_data[col]));
+      recast<float>(g_column_scale)(j / 1) = read_column_scale(reinterpret_cast<float const&>(column_scale_data[col]));
     }
-
+  }
+  auto store_d = [&](auto reads_c) {
+    Tensor e_bias = make_tensor<int32_t>(g_bias.layout());
+    CUTE_UNROLL
+    for (int v = 0; v < size(e_bias); ++v) e_bias(v) = int32_t(g_bias(v));
+    Tensor e_column_scale = make_tensor<float>(g_column_scale.layout());
+    CUTE_UNROLL
+    for (int v = 0; v < size(e_column_scale); ++v) e_column_scale(v) = float(g_column_scale(v));
     CUTE_UNROLL
     for (int i = 0; i < size(ValueM{}); ++i) {
       int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
       Tensor e_row_scale = make_tensor<float>(Shape<_1>{});
       if (row < m) {
         recast<float>(e_row_scale)(0) = read_row_scale(reinterpret_cast<float const&>(row_scale_data[row]));
-
       }
-
       CUTE_UNROLL
       for (int j = 0; j < size(ValueN{}); j += 1) {
         int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
@@ -414,7 +416,6 @@ void quantized_s8_128x256x128(
           // column_scale: one for each column
           CUTE_UNROLL
           for (int v = 0; v < size(rD); ++v) rF(v) = rF(v) * e_column_scale(j + v);
-
           Tensor rOut = make_tensor<int8_t>(Shape<_1>{});
           CUTE_UNROLL
           for (int v = 0; v < size(rD); ++v) rOut(v) = saturated(rF(v));

@@ -20,6 +20,7 @@ from layoutgen.errors import BuildError
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?!@!U?PT\s)(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
 _OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s")
 _LABEL = re.compile(r"^(\.L\w+):")
+_MMA = re.compile(r"[HIDQ]G?MMA\b")
 _BRANCH = re.compile(r"\bBRA\b.*?`\((\.L\w+)\)")
 _PLACE = re.compile(r'"([^"]*)", line (\d+)')
 _LOADS = frozenset({"ld", "ldg", "lds", "ldl", "ldc", "ldcu", "uldc", "ldgsts", "ldsm"})
@@ -108,7 +109,8 @@ def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], 
     """One turn of a kernel's main loop as (mnemonic, operands), such as ("FFMA", "R7, R2.reuse, R4, R7").
 
     A loop is the code from a label to the last branch back to it; the main loop is the longest that has no other in it,
-    since a block with several tiles loops over them, too. Instructions that never execute are left out.
+    since a block with several tiles loops over them, too, and of those with tensor cores' instructions, where there are
+    any, since an epilogue may loop as well. Instructions that never execute are left out.
 
     Raises:
         BuildError: as `sass`.
@@ -128,7 +130,9 @@ def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], 
             if target and (start := labels.get(target[1])) is not None:
                 loops[start] = len(executed)
     innermost = [(a, b) for a, b in loops.items() if not any(a < c and d <= b for c, d in loops.items())]
-    return tuple(executed[slice(*max(innermost, key=lambda loop: loop[1] - loop[0], default=(0, 0)))])
+    bodies = [tuple(executed[first:end]) for first, end in innermost]
+    multiplying = [body for body in bodies if any(_MMA.match(mnemonic) for mnemonic, _ in body)]
+    return max(multiplying or bodies, key=len, default=())
 
 
 def sass_counts(cubin: bytes) -> Counter[tuple[str, int]]:

@@ -20,6 +20,7 @@ class Amax(Step):
     """x, and in `amax` (M) the largest |x| of its row; NaN where there is one."""
 
     word = "amax"
+    instructions = 2
     name: Keyword = "amax"
     """What the operator calls it."""
 

@@ -64,6 +64,8 @@ class Step(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
     word: ClassVar[str]
     """What YAML calls it."""
+    instructions: ClassVar[int]
+    """About how many it takes for a value in f32."""
 
     def computes_in(self, value: Value, stored: str) -> Value:
         """The type in which it computes, after one that left `value`, where C is `stored` in such a type: f32 for s32,

@@ -14,6 +14,7 @@ class Bias(Step):
     """x + bias, which is (N), or (M) per row."""
 
     word = "bias"
+    instructions = 1
     per: Literal["column", "row"] = "column"
     """Whether each column or each row has one."""
     dtype: TensorType | None = None

@@ -36,6 +36,7 @@ class Clamp(Step):
     """min(max(x, least), most); with one bound alone, half of it."""
 
     word = "clamp"
+    instructions = 2
     min: Bound | None = Field(default=None, examples=["0"])
     """The least that x may be."""
     max: Bound | None = Field(default=None, examples=["6"])

@@ -14,6 +14,7 @@ class Relu(Step):
     """max(x, 0)."""
 
     word = "relu"
+    instructions = 1
 
     def computes_in(self, value: Value, stored: str) -> Value:
         return value

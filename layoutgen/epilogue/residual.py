@@ -14,6 +14,7 @@ class Residual(Step):
     """x + residual, which is (M, N)."""
 
     word = "residual"
+    instructions = 3
     dtype: TensorType | None = None
     """Its type; by default that of C if it is one of these."""
     name: Keyword = "residual"

@@ -16,6 +16,7 @@ class Scale(Step):
     """x * scale, which has one element, or is (M) per row or (N) per column; as alpha is, but on the device."""
 
     word = "scale"
+    instructions = 1
     per: Literal["tensor", "row", "column"] = "tensor"
     """Whether there is one for all, for each row, or for each column."""
     name: Keyword = "scale"

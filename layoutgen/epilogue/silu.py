@@ -26,6 +26,7 @@ class Silu(Step):
     """x / (1 + e^-x); 0, the limit, for -Inf."""
 
     word = "silu"
+    instructions = 9
 
     def code(self, value: Value) -> str:
         return "{x} = silu({x});"

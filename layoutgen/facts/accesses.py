@@ -131,7 +131,7 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
             write = plan.in_shared(step.operand).copy.write
             counts[write.opcode, write.bytes] += step.last - step.first
     values = plan.tile.value_mode[0].size * plan.tile.value_mode[1].size
-    stores = values // plan.epilogue.vector
+    stores = values // plan.epilogue.vector // plan.epilogue.turns
     reads_c = plan.epilogue.reads_c
     paths = 2 if plan.epilogue.read_c_if_beta and reads_c else 1  # with and without C
     counts["st.global", plan.epilogue.bytes] += paths * stores
@@ -140,9 +140,9 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
         assert link.tensor is not None
         if not link.tensor.written:
             pieces = plan.epilogue.vector * ITEMSIZE[link.tensor.dtype] // link.bytes
-            rows = plan.tile.value_mode[0].size
-            times = {"": 1, "m": rows, "n": stores // rows * pieces, "mn": stores * pieces}[link.tensor.modes]
-            counts["ld.global", link.bytes] += paths * times
+            rows = plan.tile.value_mode[0].size // plan.epilogue.turns
+            times = {"": 1, "m": paths * rows, "n": stores // rows * pieces, "mn": paths * stores * pieces}
+            counts["ld.global", link.bytes] += times[link.tensor.modes]
     if plan.schedule.kind == "stream_k":  # partial sums, word by word, and the flag that says they are there
         counts["st.global", ITEMSIZE[plan.accumulate]] += values + 1
         counts["ld.global", ITEMSIZE[plan.accumulate]] += values + 1

@@ -32,7 +32,9 @@ class Epilogue:
     runs: a mode of lanes then is one of values, and the other way round. C is read only where beta is not zero, and
     never unless `reads_c`: sums that are to stay integers take no C of floats.
     first: the type in which the chain begins, which alpha and beta have. row_lanes: the bits of a lane's number that
-    leave its rows the same: lanes that differ in them share rows.
+    leave its rows the same: lanes that differ in them share rows. turns: of a loop over a thread's rows, each with the
+    text of as many rows as the instruction cache holds the steps of. early: whether what the steps need of a thread's
+    columns is read before the main loop, and held in registers through it.
     """
 
     vector: int
@@ -45,6 +47,8 @@ class Epilogue:
     first: Value
     row_lanes: tuple[int, ...]
     reads_c: bool = True
+    turns: int = 1
+    early: bool = False
     chain: tuple[Link, ...] = ()
 
     @property

@@ -12,6 +12,9 @@ from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.spec import Spec
 
 INTEGERS = ("s32", "s8", "u8")  # of C's types
+INSTRUCTION_BYTES, STORED = 16, 3  # of Volta and later; how many a value takes without steps
+EARLY_BYTES = 32  # that a thread can hold beside the registers of a main loop: more spills, where fragments fill them
+CACHED_BYTES = 24 << 10  # of instructions that an SM holds beside a main loop (benchmarks/results/fused-h200.json)
 QUAD = 4  # neighbouring lanes that share a row of an atom's accumulators
 
 
@@ -39,8 +42,10 @@ def plan_epilogue(spec: Spec, tile: CTile, threads: ThreadMap, align: int) -> Ep
         exchange=exchange,
         first=first,
         row_lanes=_row_lanes(threads),
+        turns=_turns(tile, spec.epilogue),
         reads_c=first != "s32" or dtype in INTEGERS,
         chain=tuple(_link(*each, vector) for each in chain),
+        early=_column_bytes(value_n, chain) <= EARLY_BYTES,
     )
 
 
@@ -85,6 +90,23 @@ def _plan_chain(spec: Spec) -> tuple[Value, list[tuple[Step, Value, Tensor | Non
             named[tensor.name] = index
         chain.append((step, value, tensor))
     return first, chain
+
+
+def _column_bytes(value_n: Layout, chain: list[tuple[Step, Value, Tensor | None]]) -> int:
+    """What a thread reads of tensors that have no rows."""
+    read = [tensor for _, _, tensor in chain if tensor is not None and "m" not in tensor.modes]
+    return sum(ITEMSIZE[tensor.dtype] * (value_n.size if tensor.modes else 1) for tensor in read)
+
+
+def _turns(tile: CTile, chain: tuple[Step, ...]) -> int:
+    """How many times the text of a thread's rows is gone through, each time for as many rows: so often that its steps
+    stay in the instruction cache, whose misses take as long as the steps themselves where they don't."""
+    rows, columns = (mode.size for mode in tile.value_mode)
+    each = columns * (STORED + sum(step.instructions for step in chain)) * INSTRUCTION_BYTES
+    turns = 1
+    while chain and rows % (2 * turns) == 0 and rows // turns * each > CACHED_BYTES:
+        turns *= 2
+    return turns
 
 
 def _row_lanes(threads: ThreadMap) -> tuple[int, ...]:

@@ -44,13 +44,19 @@ OPCODES = {name: op for op, name in SASS.items()} | {"ldmatrix.trans": "ldsm"}
 
 @pytest.mark.parametrize("each", plans(), ids=lambda p: f"{p.name}-{p.variant}")
 def test_every_access_of_the_machine_code_is_one_of_the_plans(each: Plan) -> None:
-    """By source lines: so many instructions of each access as the program's steps have pieces, two paths of D."""
+    """By source lines: so many instructions of each access as the program's steps have pieces, two paths of D and of
+    what goes with its rows, in the text of as many rows as a turn has."""
     planned: Counter[tuple[str | None, str, int]] = Counter()
-    problem = packed(each, *each.tile.block, beta=1.0)
+    epilogue = each.epilogue
+    problem = packed(each, *each.tile.block, beta=1.0 if epilogue.reads_c else 0.0)
     block = WorkRange(0, 0, 0, each.tile.block[2])
+    by_row = {"read_c": 1, "write_d": 1 + epilogue.reads_c}
+    by_row |= {f"read_{tensor.name}": 1 + epilogue.reads_c for tensor in epilogue.tensors if "m" in tensor.modes}
     for sites in block_sites(each, problem, block):
-        paths = 2 if sites.name == "write_d" else 1
-        planned[sites.name, OPCODES[sites.opcode], sites.bytes] += paths * sites.active.shape[0]
+        if sites.opcode in OPCODES:  # others are atomic
+            times = sites.active.shape[0]
+            times = by_row[sites.name] * times // epilogue.turns if sites.name in by_row else times
+            planned[sites.name, OPCODES[sites.opcode], sites.bytes] += times
     if each.schedule.kind == "stream_k":
         values = each.tile.value_mode[0].size * each.tile.value_mode[1].size
         planned |= {("write_partial", "stg", 4): values, ("read_partial", "ldg", 4): values}

@@ -26,8 +26,10 @@ U = 2.0**-24  # unit roundoff of float32
 CANARY = -12345.0
 INTEGERS = {True: 99, False: 77}  # in place of a canary, and of NaN
 EVERY = tuple(sorted(path.stem for path in paths.specs().rglob("*.yaml")))
-TENSOR = tuple(sorted(path.stem for path in paths.specs().glob("mma/*.yaml")))
-SPECS = tuple(name for name in EVERY if name not in TENSOR)  # all in f32
+_MMA = sorted(paths.specs().glob("mma/*.yaml"))
+FUSED = tuple(path.stem for path in _MMA if spec_module.load(path).epilogue)
+TENSOR = tuple(path.stem for path in _MMA if path.stem not in FUSED)
+SPECS = tuple(name for name in EVERY if name not in TENSOR + FUSED)  # all in f32
 
 Contiguous = Literal["rows", "columns"] | None  # the mode whose stride is 1
 CForm = Literal["none", "full", "pitched", "row", "column", "scalar", "1xN", "transposed", "out"]
