@@ -5,7 +5,6 @@ from __future__ import annotations
 from layoutgen.algebra import Layout, coalesce, composition, make_layout
 from layoutgen.plan.model import CTile, Epilogue, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, vector_width
-from layoutgen.plan.tile import WARP_SIZE
 
 QUAD = 4  # neighbouring lanes that share a row of an atom's accumulators
 
@@ -14,7 +13,8 @@ def plan_epilogue(tile: CTile, threads: ThreadMap, align: int, dtype: str, *, at
     """C and D are contiguous in n with rows aligned to `align` bytes; each access takes a run of one thread's n values.
 
     A run of `vector` values is contiguous in n and starts on a multiple of `vector` (see vector_width), which divides
-    the values of n, and by the variant's requirements the columns of C and D: an access is whole or outside.
+    the values of n, and by the variant's requirements the columns of C and D: an access is whole or outside. atoms:
+    those of mma.sync, whose lanes hold pairs of columns and may pass them on; MFMA's hold columns one by one.
     """
     itemsize, value_n, thread_n, exchange = ITEMSIZE[dtype], tile.value_mode[1], threads.n, 1
     wanted = max(1, min(align, VECTOR_BYTES) // itemsize)
@@ -52,5 +52,5 @@ def _exchanged(tile: CTile, threads: ThreadMap, wanted: int) -> tuple[Layout, La
     )
     lane_n = tile.lane_mode[1]
     own, others = composition(lane_n, Layout(exchange, 1)), composition(lane_n, Layout(QUAD // exchange, exchange))
-    lanes, warps = make_layout(each, others, Layout(WARP_SIZE // QUAD, 0)), threads.n[1]
+    lanes, warps = make_layout(each, others, Layout(tile.lanes.size // QUAD, 0)), threads.n[1]
     return coalesce(make_layout(columns, own, rest)), make_layout(lanes, warps), exchange
