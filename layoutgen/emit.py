@@ -24,6 +24,7 @@ from layoutgen.emit_moves import (
     operand_view,
     using,
 )
+from layoutgen.emitted import require_emitted
 from layoutgen.errors import counted
 from layoutgen.plan.model import OperandRequirement, Plan
 from layoutgen.plan.order import order_words
@@ -94,7 +95,8 @@ STREAM_PARAMS = (Param("streams", "i32"), Param("streamed", "i32"), Param("parti
 
 
 def emit(plan: Plan) -> Source:
-    """Plan -> Source; the same plan gives the same text, byte for byte."""
+    """Plan -> Source; the same plan gives the same text, byte for byte. Raises BuildError for an AMD architecture's."""
+    require_emitted(plan)
     params = tuple(replace(each, type=plan.scalar) if each.type == "f32" else each for each in PARAMS)
     launch = Launch(plan.name, plan.threads.threads, plan.shared_bytes, params)
     if plan.schedule.kind == "stream_k":

@@ -29,6 +29,7 @@ LAYERS = [
     {"operands"},
     {"facts"},
     {"check", "explain", "draw", "diff"},
+    {"emitted"},
     {"emit_accesses"},
     {"emit_moves"},
     {"emit"},

@@ -12,6 +12,7 @@ from layoutgen.cli.common import (
     DeviceName,
     app,
     attempt,
+    device_asked,
     device_named,
     exit_code,
     extents_of,
@@ -49,7 +50,7 @@ def explain(
     """
     from layoutgen import console, report
 
-    on = device_named(device)
+    on = device_asked(device)
 
     def told(source: str) -> Explanation:
         at = None if coordinate is None else report.parse_coordinate(coordinate)
@@ -84,7 +85,7 @@ def diff(
     """
     from layoutgen import console, report
 
-    on = device_named(device)
+    on = device_asked(device)
     try:
         found = report.diff_specs(a, b, device=on)
     except LayoutgenError as error:
