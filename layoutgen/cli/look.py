@@ -133,10 +133,14 @@ def draw(
 
     An .svg or .png shows one level. An .html is a page to explore a spec in, beside what it costs on the device.
     """
+    from layoutgen import report
     from layoutgen.draw import draw as draw_file
+    from layoutgen.draw import is_layout
 
-    on = device_named(device) if device is not None or out.suffix.lower() == ".html" else None
+    on = None if device is None else device_named(device)
     with reported():
+        if on is None and out.suffix.lower() == ".html" and not is_layout(source):
+            on = report.default_device(report.read_spec(source))
         typer.echo(
             draw_file(
                 source, out, level=level, variant=variant, thread=thread, shape=extents_of(shape), banks=banks,

@@ -18,7 +18,7 @@ MOST_TILES = 32  # drawn along each mode of C
 MOST_BLOCKS = 1 << 20
 LEAST, LONGEST = 640, 1024  # pixels of the longer side of a block tile: lines and letters are of one size
 BIGGEST_ELEMENT = 5.0  # of a tile that is not small
-LOWEST = 8.0  # pixels of the lowest piece that has room for a number
+LOWEST = 8.0  # pixels of the lowest, or narrowest, piece that has room for a number
 NARROW = 44.0  # pixels of a piece that has room for a number only
 
 
@@ -160,8 +160,8 @@ def lane_level(plan: Plan) -> Drawing:
             if r.value < lanes
             else Box(*place, "panel", f"warp {r.value - lanes}")
         )
-    lowest = min(box.rows for box in boxes if box.look != "panel") * unit(*plan.tile.block[:2])
-    small = len(boxes) > MOST_BOXES or lowest < LOWEST
+    smallest = min(min(box.rows, box.columns) for box in boxes if box.look != "panel") * unit(*plan.tile.block[:2])
+    small = len(boxes) > MOST_BOXES or smallest < LOWEST
     numbers = "Lanes are too small for numbers" if small else "Numbers are lanes"
     pieces = "each of the pieces that bear its number" if not small else "pieces of its colour"
     panels = [

@@ -96,11 +96,11 @@ def test_explain_tells_it_in_a_page(cli: Cli, name: str) -> None:
 
 
 def test_explain_follows_an_element_and_a_thread(cli: Cli) -> None:
-    """C(5,13): row 5 is of the second group of 16 lanes, 4 rows each; A(5,6) of lane 5 of that group too."""
-    told = json.loads(cli("explain", NAME, "--coord", "5,13", "--thread", "93", "--json").stdout)
+    """C(9,13): row 9 is of the third group of 16 lanes, 4 rows each; A(9,6) is the second group's ninth lane's."""
+    told = json.loads(cli("explain", NAME, "--coord", "9,13", "--thread", "93", "--json").stdout)
     at = told["coordinate"]
-    assert (at["thread"], at["warp"], at["lane"], at["value"]) == (16 + 13, 0, 29, [1, 0])
-    assert at["a"]["lane"][:17] == [5 + 16 * (k // 4) for k in range(16)] + [5]
+    assert (at["thread"], at["warp"], at["lane"], at["value"]) == (32 + 13, 0, 45, [1, 0])
+    assert at["a"]["lane"][:17] == [9 + 16 * (k // 4) for k in range(16)] + [9]
     assert at["b"]["held"][:8] == [0, 0, 1, 1, 0, 0, 1, 1]
     assert (told["thread"]["warp"], told["thread"]["lane"]) == (1, 29)
     assert told["thread"]["m"] == [36, 37, 38, 39, 52, 53, 54, 55]
@@ -108,7 +108,7 @@ def test_explain_follows_an_element_and_a_thread(cli: Cli) -> None:
     assert [each["elements"] for each in loads] == [[[32 + x, k] for k in range(4, 8)] for x in (13, 29)]
 
 
-def test_it_is_drawn_at_every_level_but_the_banks(tmp_path: Path) -> None:
+def test_it_is_drawn_at_every_level_but_the_banks(cli: Cli, tmp_path: Path) -> None:
     each = plan(load(PATH))[0]
     for level in draw.LEVELS:
         if level == "banks":
@@ -120,9 +120,12 @@ def test_it_is_drawn_at_every_level_but_the_banks(tmp_path: Path) -> None:
     atom = next(panel for panel in lanes.panels if panel.id == "atom")
     own = {(box.row, box.column, box.rows, box.columns): box.label for box in atom.boxes}
     assert own == {(4 * g, c, 4, 1): str(16 * g + c) for g in range(4) for c in range(16)}
+    tile = next(panel for panel in lanes.panels if panel.id == "lane")
+    assert {box.label for box in tile.boxes} == {*map(str, range(64)), "warp 1", "warp 2", "warp 3"}
     page = draw.to_html(each, draw.aside(facts(each, DEVICES["mi300x"])))
     assert '"warpSize": 64' in page and '"wavefronts": null' in page
-    assert draw.draw(NAME, tmp_path / "x.html").read_text() == page
+    assert draw.draw(NAME, tmp_path / "x.html").read_text() == page and "Budgets on mi300x" in page
+    assert cli("draw", NAME, "-o", tmp_path / "y.html").code == 0 and (tmp_path / "y.html").read_text() == page
 
 
 def test_what_differs_from_another_of_its_kind(cli: Cli, tmp_path: Path) -> None:
