@@ -19,7 +19,8 @@ import numpy as np
 import torch
 
 import layoutgen
-from layoutgen import paths, run, sim
+from layoutgen import run, sim
+from layoutgen.emitted import emitted_specs
 
 SHAPES = (
     (1, 1, 1), (128, 128, 0), (2048, 2048, 0), (128, 128, 64), (128, 128, 1024), (256, 256, 128), (256, 256, 1024),
@@ -81,7 +82,7 @@ def fit(rows: list[dict[str, object]]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("specs", nargs="*", default=sorted(path.stem for path in paths.specs().rglob("*.yaml")))
+    parser.add_argument("specs", nargs="*", default=list(emitted_specs()))
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)

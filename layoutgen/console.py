@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -73,9 +74,8 @@ def print_rules(rules: Sequence[Rule]) -> None:
             *textwrap.wrap(rule.says, 110),
             *textwrap.wrap(rule.why, 110),
         ]
-        if rule.example is not None:
-            lines.append(f"example: {BASE} with {rule.example}")
-            lines += [f"  {line}" for line in (said(rule) or "").splitlines()]
+        lines.append(f"example: {BASE} with {rule.example}")
+        lines += [f"  {line}" for line in (said(rule) or "").splitlines()]
         out.print(Text(f"\n{rule.id}" if number else rule.id, "bold"), soft_wrap=True)
         out.print(Text("\n".join(f"  {line}" for line in lines)), soft_wrap=True)
 
@@ -134,7 +134,14 @@ def _change_table(title: str, changes: Sequence[Change]) -> Table:
     return table
 
 
-def check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
+def check_tables(outcomes: Sequence[Outcome[Report]]) -> Iterator[Table]:
+    """A table for each device that specs were judged for, with those that are none in the first."""
+    devices = list(dict.fromkeys(report.device for _, report, _ in outcomes if report)) or [""]
+    for device in devices:
+        yield _check_table(device, [each for each in outcomes if (each[1].device if each[1] else devices[0]) == device])
+
+
+def _check_table(device: str, outcomes: Sequence[Outcome[Report]]) -> Table:
     """One row per spec; registers are the least a thread needs and the most it may have."""
     table = plain_table(
         "spec",
@@ -202,10 +209,14 @@ def ran_table(reports: Sequence[BuildReport]) -> Table:
     return table
 
 
-def list_table(device: str, specs: Sequence[Shipped]) -> Table:
-    table = plain_table("spec", f"on {device}", "about")
+def list_table(specs: Sequence[Shipped]) -> Table:
+    """One row per spec; where they are judged for several devices, a verdict tells its own."""
+    devices = Counter(each.device for each in specs)
+    (usual, _), *_ = devices.most_common(1)
+    table = plain_table("spec", f"on {usual}", "about")
     for each in specs:
-        table.add_row(each.name, _verdict(each.legal), each.about)
+        elsewhere = f" on {each.device}" if each.device != usual else ""
+        table.add_row(each.name, _verdict(each.legal) + elsewhere, each.about)
     return table
 
 

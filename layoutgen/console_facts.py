@@ -64,10 +64,12 @@ def bound_lines(found: Facts) -> list[str]:
     clocks = ", ".join(f"{name} {value:.0f}" for name, value in found.bound.clocks.items())
     intensity, device = found.intensity, found.device
     resident = found.occupancy
+    each = resident.blocks * resident.warps // device.partitions
+    on_simds = f": {counted(each, 'wavefront')} on each SIMD" if found.plan.amd else ""
     of_peak = "" if found.peak is None else f"of {found.peak:.1f} "
     lines = [
         f"an SM has room for {counted(resident.blocks, 'block')} of {resident.warps} warps, limited by "
-        f"{' and '.join(resident.limited_by)}; {found.shared.padding:,} of the shared bytes are padding",
+        f"{' and '.join(resident.limited_by)}{on_simds}; {found.shared.padding:,} of the shared bytes are padding",
         *(
             [f"no accesses, clocks or ceiling: banks, sectors and issue slots are NVIDIA's, {device.name} is AMD's"]
             if found.ceiling is None

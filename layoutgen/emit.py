@@ -25,6 +25,7 @@ from layoutgen.emit_moves import (
     operand_view,
     using,
 )
+from layoutgen.emitted import require_emitted
 from layoutgen.errors import counted
 from layoutgen.plan.model import OperandRequirement, Plan
 from layoutgen.plan.order import order_words
@@ -95,7 +96,8 @@ STREAM_PARAMS = (Param("streams", "i32"), Param("streamed", "i32"), Param("parti
 
 
 def emit(plan: Plan) -> Source:
-    """Plan -> Source; the same plan gives the same text, byte for byte."""
+    """Plan -> Source; the same plan gives the same text, byte for byte. Raises BuildError for an AMD architecture's."""
+    require_emitted(plan)
     params = tuple(replace(each, type=plan.scalar) if each.type == "f32" else each for each in PARAMS)
     for tensor in plan.epilogue.tensors:
         pitch = (Param(f"{tensor.name}_m", "i64"),) if tensor.modes == "mn" else ()

@@ -14,6 +14,7 @@ from torch.autograd.forward_ad import unpack_dual
 from layoutgen import paths, run
 from layoutgen import spec as spec_module
 from layoutgen.check import require_legal
+from layoutgen.emitted import require_emitted
 from layoutgen.errors import LayoutgenError, OperandError
 from layoutgen.operands import Types, check_names, check_scalars, refuse, refuse_overlap, validate
 from layoutgen.plan import Plan
@@ -257,10 +258,11 @@ def load(source: str | Path | Spec) -> Operator:
 
     source: a path, the name of a spec that comes with layoutgen, or a Spec.
     Loading the same spec again returns the same operator.
-    Raises SpecError, PlanError with check's findings where the spec is illegal for the device here, or LayoutgenError
-    where another spec of that name is registered.
+    Raises SpecError, BuildError for a spec of an AMD architecture, PlanError with check's findings where the spec is
+    illegal for the device here, or LayoutgenError where another spec of that name is registered.
     """
     spec = source if isinstance(source, Spec) else spec_module.load(paths.find_spec(source))
+    require_emitted(spec)
     with _lock:
         known = _operators.get(spec.name)
         if known is not None:

@@ -19,10 +19,11 @@ from layoutgen import spec as spec_module
 from layoutgen.check import Extents, Finding, IllegalSpecError, Report, check, require_legal, spilled
 from layoutgen.diff import Difference, Side, diff
 from layoutgen.emit import Source, emit
+from layoutgen.emitted import require_emitted
 from layoutgen.errors import BuildError, LayoutgenError, RequestError
 from layoutgen.explain import Explanation, explain
 from layoutgen.facts import Loop, facts
-from layoutgen.hw.devices import DEVICES, Device
+from layoutgen.hw.devices import DEVICES, Device, of_amd
 from layoutgen.plan import Plan
 from layoutgen.smoke import Smoke, smoke
 from layoutgen.spec import Spec
@@ -97,8 +98,13 @@ def read_spec(source: str | Path | Spec) -> Spec:
     return source if isinstance(source, Spec) else spec_module.load(paths.find_spec(source))
 
 
+def default_device(spec: Spec) -> Device:
+    """What a spec is judged for unless another is named: the GPU here, else the H200; one of its own for AMD's."""
+    return of_amd(spec.arch) or run.default_device()
+
+
 def check_spec(source: str | Path | Spec, *, device: Device | None = None, shape: Extents | None = None) -> Report:
-    """Is the spec legal on the device (default: the GPU here, else the H200), and how well does it suit?
+    """Is the spec legal on the device (default: see `default_device`), and how well does it suit?
 
     Args:
         source: a path, the name of a spec that comes with layoutgen, or a Spec.
@@ -107,7 +113,8 @@ def check_spec(source: str | Path | Spec, *, device: Device | None = None, shape
     Raises:
         SpecError: the source is no spec.
     """
-    return check(read_spec(source), device or run.default_device(), shape)
+    spec = read_spec(source)
+    return check(spec, device or default_device(spec), shape)
 
 
 def explain_spec(
@@ -182,10 +189,12 @@ def build_spec(
     Raises:
         SpecError: the source is no spec.
         IllegalSpecError: it is not legal on the device; nothing is built. Carries check's report.
-        BuildError: the device is AMD's, the compiler refuses a kernel, or the result of its first run is wrong.
+        BuildError: the spec's architecture or the device is AMD's, the compiler refuses a kernel, or the result of its
+            first run is wrong.
     """
     tell = progress or (lambda text: None)
     spec = read_spec(source)
+    require_emitted(spec)
     if device is not None and device.cc is None:
         raise BuildError(
             "layoutgen emits CUDA, and no code for AMD",
@@ -263,9 +272,11 @@ def sources(source: str | Path | Spec) -> tuple[Source, ...]:
 
     Raises:
         SpecError: the source is no spec.
+        BuildError: its architecture is AMD's.
         IllegalSpecError: it is legal on no device that layoutgen knows.
     """
     spec = read_spec(source)
+    require_emitted(spec)
     report = check(spec, DEVICES["h200"], mend=False)
     if not report.legal:
         report = next((r for each in DEVICES.values() if (r := check(spec, each, mend=False)).legal), report)
@@ -284,7 +295,7 @@ def emit_spec(source: str | Path | Spec, out: str | Path | None = None) -> list[
         out: default the folder ``generated`` in the current one.
 
     Raises:
-        SpecError, IllegalSpecError: as `sources`.
+        SpecError, BuildError, IllegalSpecError: as `sources`.
         LayoutgenError: the files can't be written.
     """
     kernels = sources(source)
@@ -319,6 +330,9 @@ def _write(file: Path, data: bytes) -> None:
 
 def list_specs(device: Device | None = None) -> list[Shipped]:
     """The specs that come with layoutgen, by name, each checked on a device (default as for `check_spec`)."""
-    on = device or run.default_device()
-    found = ((path, spec_module.load(path)) for path in paths.shipped_specs().values())
-    return [Shipped(spec.name, spec.about, path, on.name, check(spec, on, mend=False).legal) for path, spec in found]
+    found = []
+    for path in paths.shipped_specs().values():
+        spec = spec_module.load(path)
+        on = device or default_device(spec)
+        found.append(Shipped(spec.name, spec.about, path, on.name, check(spec, on, mend=False).legal))
+    return found

@@ -18,7 +18,9 @@ from pydantic_core import ErrorDetails
 
 from layoutgen.epilogue import AnyStep
 from layoutgen.errors import SpecError, Where
-from layoutgen.hw.mma_atoms import MMA_ATOMS, accumulator_of
+from layoutgen.hw.devices import capability
+from layoutgen.hw.mfma_atoms import WAVEFRONT
+from layoutgen.hw.warp_atoms import WARP, WARP_ATOMS, accumulator_of
 from layoutgen.spec_fields import (
     ATOMS,
     About,
@@ -96,8 +98,8 @@ class Tiling(_Model):
     warps: Matrix = Field(examples=["(2,2):(2,1)"])
     """(warp_m, warp_n) -> warp."""
     atom: Atom | None = Field(default=None, examples=["SM80_16x8x16_F32BF16BF16F32_TN"])
-    """The MMA atom that a warp multiplies by, by CuTe's name, repeated over its tile; its accumulators say who holds
-    what of C. Without one, threads multiply and add f32."""
+    """The MMA atom that a warp multiplies by, by CuTe's name or AMD's mnemonic, repeated over its tile; its
+    accumulators say who holds what of C. Without one, threads multiply and add f32."""
     lanes: Matrix = Field(examples=["(8,4):(4,1)"])
     """(lane_m, lane_n) -> lane. A rank-1 layout stands along m: 32:1 is (32,1):(1,0). The atom's where there is one."""
     values: Tile = Field(examples=["[8, 4]"])
@@ -110,11 +112,11 @@ class Tiling(_Model):
     @model_validator(mode="before")
     @classmethod
     def _of_the_atom(cls, data: Any) -> Any:
-        """Lanes and values of an atom's accumulators: 8 rows by 4 lanes, each with pairs of columns."""
+        """Lanes and values of an atom's accumulators."""
         if not isinstance(data, dict) or "atom" not in data:
             return data
         # One that isn't known is refused for that alone, and not for what it would have given.
-        lanes, values = accumulator_of(MMA_ATOMS.get(str(data["atom"]), MMA_ATOMS[ATOMS[0]]))
+        lanes, values = accumulator_of(WARP_ATOMS.get(str(data["atom"]), WARP_ATOMS[ATOMS[0]]))
         return {"lanes": lanes, "values": values, **data}
 
 
@@ -126,16 +128,16 @@ class Shared(_Model):
     b: SharedMatrix | None = Field(default=None, examples=["(128,16):(1,132)"])
     """(n, k) -> offset in elements inside one stage, which may be swizzled; the planner's choice when left out."""
     stages: Stages = Field(examples=["2"])
-    """How many block tiles of A and B are held at a time: with 1, none is fetched while another is multiplied; with 0,
-    each thread loads what it multiplies straight from global memory."""
+    """How many block tiles of A and B are held at a time: with 1, none is fetched while another is multiplied (on AMD's
+    it is, into registers); with 0, each thread loads what it multiplies straight from global memory."""
 
 
 class Copy(_Model):
     """How one operand's block tile travels from global memory."""
 
     atom: Literal["cp.async", "ldg.sts", "ldg"] = Field(examples=["cp.async"])
-    """cp.async goes straight to shared memory; ldg.sts goes there through registers; ldg, without stages of shared
-    memory, goes to the registers of the threads that multiply."""
+    """cp.async goes straight to shared memory, on NVIDIA's; ldg.sts goes there through registers; ldg, without stages
+    of shared memory, goes to the registers of the threads that multiply."""
     threads: Matrix | None = Field(default=None, examples=["(16,8):(8,1)"])
     """(m or n, k) -> thread; the planner's choice when left out. Not for ldg, whose threads are tiling's."""
     values: Tile | None = Field(default=None, examples=["[1, 4]"])
@@ -163,7 +165,9 @@ class Schedule(_Model):
     group: Count = Field(default=1, examples=["8"])
     """How many tiles of that mode (GROUP_M) are walked before the other mode advances; 1 walks the other mode."""
     min_blocks: Count = Field(default=1, examples=["2"])
-    """The second argument of __launch_bounds__: blocks that must fit on one multiprocessor."""
+    """The second argument of __launch_bounds__: blocks that must fit on one multiprocessor of NVIDIA's."""
+    waves_per_eu: Count | None = Field(default=None, examples=["2"])
+    """Wavefronts that must fit on each SIMD of an AMD device, whose compiler takes it as amdgpu-waves-per-eu."""
 
 
 class Spec(_Model):
@@ -174,7 +178,7 @@ class Spec(_Model):
     about: About = Field(examples=["Boehm's warp tiling"])
     """One line for people."""
     arch: Arch = Field(examples=["sm_80"])
-    """The oldest architecture that can run it."""
+    """The oldest architecture that can run it; gfx942 for an MI300X, whose warps (wavefronts) have 64 lanes."""
     operands: Operands = Field(examples=["{a: {...}, b: {...}, c: {...}, accumulate: f32}"])
     tiling: Tiling = Field(examples=["{block: [...], warps: ..., lanes: ..., values: [...]}"])
     shared: Shared = Field(examples=["{stages: 2}"])
@@ -183,6 +187,16 @@ class Spec(_Model):
     epilogue: tuple[AnyStep, ...] = Field(default=(), examples=["[{bias: {per: column}}, gelu]"])
     """What happens to alpha * A * B + beta * C before it is stored: steps, in their order."""
     _places: Places = PrivateAttr(default=Places("<spec>", {}))
+
+    @property
+    def amd(self) -> bool:
+        """Whether it is for an architecture of AMD's, for which it is planned, checked and drawn, but not emitted."""
+        return capability(self.arch) is None
+
+    @property
+    def warp_size(self) -> int:
+        """Lanes of a warp, or of a wavefront."""
+        return WAVEFRONT if self.amd else WARP
 
     def where(self, key: str) -> Where:
         """The place of a dotted key such as ``tiling.lanes``, or of the nearest key around it that the file has."""

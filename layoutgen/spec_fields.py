@@ -14,24 +14,20 @@ from pydantic_core import PydanticCustomError
 
 from layoutgen.algebra import ComposedLayout, Layout, Swizzle
 from layoutgen.errors import LayoutError, meant
-from layoutgen.hw.mma_atoms import MMA_ATOMS
+from layoutgen.hw.warp_atoms import WARP_ATOMS
 from layoutgen.yamltext import describe
 
 MAX_INT: Final = 1 << 20  # no extent, stride or count of one thread block comes near it
 
 Arch = Literal[
-    "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"
+    "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120",
+    "sm_120a", "gfx942",
 ]  # fmt: skip
 DType = Literal["f32", "tf32", "f16", "bf16", "f64", "s8", "u8", "e4m3", "e5m2"]
 CType = Literal["f32", "f16", "bf16", "f64", "s32", "s8", "u8", "e4m3", "e5m2"]
 Sums = Literal["f32", "f64", "s32"]
-_MULTIPLIED = {"F16", "BF16", "TF32", "F64", "S8", "U8", "E4M3", "E5M2"}
-ATOMS: Final = tuple(
-    name
-    for name, atom in MMA_ATOMS.items()
-    if atom.arch >= 80 and {atom.a, atom.b} <= _MULTIPLIED and atom.c != "F16" and not name.endswith("SATURATE")
-)
-"""The MMA atoms that a spec may name: those of a whole warp."""
+ATOMS: Final = tuple(WARP_ATOMS)
+"""The MMA atoms that a spec may name."""
 OrderWord = Literal["m", "n", "serpentine_m", "serpentine_n"]
 Tiler = tuple[Layout, ...]
 """One layout per mode, as in CuTe; an int n stands for the contiguous run n:1."""
@@ -159,7 +155,10 @@ def _shared(value: object) -> Layout | ComposedLayout:
 
 
 def _atom(value: object) -> str:
-    rule, allowed = "must be an MMA atom of one warp, by CuTe's name", f"one of {len(ATOMS)}, such as {ATOMS[4]}"
+    rule, allowed = (
+        "must be an MMA atom of one warp, by CuTe's name or AMD's mnemonic",
+        f"one of {len(ATOMS)}, such as {ATOMS[4]}",
+    )
     text = _text(value, rule, allowed)
     if text not in ATOMS:
         _refuse(rule, repr(text), allowed=allowed, fix=meant(text, ATOMS))

@@ -112,14 +112,14 @@
     const node = element("table");
     const ks = words[0].k === words[words.length - 1].k ? `${state.k}` : `${words[0].k} to ${words[words.length - 1].k}`;
     let what = `${operand.name} at k = ${ks}: one ${vector * operand.itemsize}-byte ${operand.brings}`;
-    if (shared) {
+    if (shared && shared.wavefronts) {
       const warps = c.thread_m.length / data.warpSize;
       const number = operand.atom
         ? shared.loads[words.find((w) => w.self).x][state.k % shared.depth]
         : operand.along === "k" ? value : Math.floor(value / vector);
       const [takes, free] = shared.wavefronts[(Math.floor(state.k / shared.depth) * shared.vectors + number) * warps + warp];
       what += `, ${takes} wavefront${takes === 1 ? "" : "s"}${takes > free ? `, ${free} without conflicts` : ""}`;
-    } else what += " from global memory";
+    } else if (!shared) what += " from global memory";
     node.append(element("caption", what));
     const head = element("tr");
     const passes = operand.copy.pass.flat().some((p) => p > 0);

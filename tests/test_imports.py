@@ -31,6 +31,7 @@ LAYERS = [
     {"fused"},
     {"facts"},
     {"check", "explain", "draw", "diff"},
+    {"emitted"},
     {"emit_accesses"},
     {"emit_epilogue", "emit_moves"},
     {"emit"},

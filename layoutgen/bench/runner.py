@@ -15,6 +15,7 @@ from layoutgen.bench.result import MODES, WRONG, Conditions, Kernel, Result, Roo
 from layoutgen.bench.rounds import Call, rounds, warm_up
 from layoutgen.bench.statistic import FEWEST, compare
 from layoutgen.check import require_legal
+from layoutgen.emitted import require_emitted
 from layoutgen.errors import BuildError, OperandError, RequestError, meant
 from layoutgen.facts import facts
 from layoutgen.plan import Plan, plan
@@ -103,6 +104,8 @@ def bench(
     if file is not None:
         admit(file)
     chosen = [read_spec(spec) for spec in specs]
+    for each in chosen:
+        require_emitted(each)
     names = [*against, *(spec.name for spec in chosen)]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise RequestError("every side of a bench has a name of its own", got=f"{twice[0]} twice", fix="leave one out")

@@ -10,7 +10,7 @@ from layoutgen.check.findings import Finding, warning
 from layoutgen.errors import counted
 from layoutgen.facts import AccessFacts, Facts
 from layoutgen.plan import Plan
-from layoutgen.plan.model import Operand, SharedOperand
+from layoutgen.plan.model import CopyTile, LoadTile, Operand, SharedOperand, StoreTile
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, contiguous_mode, vector_width
 from layoutgen.plan.variants import MAX_STAGES
 from layoutgen.spec import Spec
@@ -26,7 +26,7 @@ def advice(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
     yield from _depth(spec, primary, found)
     narrow = [each for operand in primary.shared_operands for each in _narrow(spec, primary, operand)]
     yield from narrow
-    if found.device.cc is None:
+    if not found.accesses:
         return  # banks, sectors and schedulers are NVIDIA's
     for access in found.accesses:
         yield from _conflicts(spec, primary, access, found)
@@ -37,7 +37,8 @@ def advice(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
 def _depth(spec: Spec, primary: Plan, found: Facts) -> Iterator[Finding]:
     """Too few stages; a BLK_K that is odd, or small for what multiplies."""
     block_k = primary.tile.block[2]
-    if primary.stages == 1:
+    moves = [step for step in primary.program.steady if isinstance(step, CopyTile | LoadTile | StoreTile)]
+    if primary.stages == 1 and not isinstance(moves[0], StoreTile):  # else it was loaded a turn before
         yield warning(
             spec, "no-overlap", "shared.stages", "a k-tile is fetched while another one is multiplied",
             "one stage of shared memory: no warp of a block multiplies while the next tile arrives",

@@ -68,7 +68,8 @@ class _Seen:
 
 
 def _see(spec: Spec, device: Device, shape: Extents | None, planned: Callable[[Spec], tuple[Plan, ...]]) -> _Seen:
-    """That no code can be emitted for the device says nothing against the layouts: they are judged all the same."""
+    """That no code can be emitted for the device says nothing against the layouts: they are judged all the same; but
+    for those of AMD's architectures on a device of NVIDIA's."""
     try:
         blocking = (*sizes(spec, device),) or (*levels(spec, device),)
         if blocking:
@@ -76,6 +77,8 @@ def _see(spec: Spec, device: Device, shape: Extents | None, planned: Callable[[S
         plans = planned(spec)
     except PlanError as failure:
         return _Seen((_refused(spec, failure),))
+    if spec.amd and device.cc is not None:
+        return _Seen((), plans)  # the device's limits are on other registers and other lanes
     primary = plans[0]
     found = facts(primary, device) if shape is None else _facts_for(plans, device, shape)
     bounds = registers(primary, device)

@@ -10,10 +10,10 @@ from layoutgen.algebra.int_tuple import to_text
 from layoutgen.check.findings import Finding, error
 from layoutgen.errors import PlanError
 from layoutgen.facts import cover_c
-from layoutgen.hw.devices import Device
-from layoutgen.plan.mma import require_atom
+from layoutgen.hw.devices import Device, of_amd
+from layoutgen.plan.mma import require_arch, require_atom
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE, compose_tile, map_threads, mend_cover, numbers, renumbered
+from layoutgen.plan.tile import compose_tile, map_threads, mend_cover, numbers, renumbered
 from layoutgen.plan.variants import MAX_STAGES
 from layoutgen.spec import Spec
 from layoutgen.spec_fields import Arch
@@ -22,7 +22,15 @@ from layoutgen.spec_fields import Arch
 def architecture(spec: Spec, device: Device) -> Iterator[Finding]:
     """The device runs what the spec asks for; what ends in `a` runs on that architecture alone (PTX ISA, .target)."""
     runs = "the device must be able to run the spec's architecture"
-    if device.cc is None:
+    if spec.amd:
+        if spec.arch != device.arch:
+            home = of_amd(spec.arch)
+            yield error(
+                spec, "arch", "arch", runs, f"{spec.arch} on {device.name}, which is {device.arch}",
+                f"a device of {spec.arch}" + (f", such as {home.name}" if home else ""),
+                f"check against {home.name if home else 'such a device'}, or write arch: sm_80 and 32 lanes",
+            )  # fmt: skip
+    elif device.cc is None:
         yield error(
             spec, "arch", "arch", f"{runs}: layoutgen emits CUDA, and no code for AMD",
             f"{spec.arch} on {device.name}, which is {device.arch}",
@@ -32,7 +40,8 @@ def architecture(spec: Spec, device: Device) -> Iterator[Finding]:
     else:
         has = 10 * device.cc[0] + device.cc[1]
         if capability(spec.arch) > has or (spec.arch.endswith("a") and spec.arch != device.arch):
-            older = [each for each in get_args(Arch) if not each.endswith("a") and capability(each) <= has]
+            known = [each for each in get_args(Arch) if each.startswith("sm_") and not each.endswith("a")]
+            older = [each for each in known if capability(each) <= has]
             itself = "" if device.arch == f"sm_{has}" else f", or {device.arch} itself"
             yield error(
                 spec, "arch", "arch", runs, f"{spec.arch} on {device.name}, which is {device.arch}",
@@ -40,12 +49,15 @@ def architecture(spec: Spec, device: Device) -> Iterator[Finding]:
                 f"write arch: {max(older, key=capability)}, or check against another device" if older
                 else "check against another device",
             )  # fmt: skip
-    if device.warp_size != WARP_SIZE and spec.tiling.lanes.size == WARP_SIZE:
+    own = spec.warp_size
+    if device.warp_size != own and spec.tiling.lanes.size == own:
+        unit = "warps" if device.cc else "wavefronts"
         yield error(
             spec, "wavefront", "tiling.lanes", "the lanes of a spec are those of the device's wavefront",
-            f"{WARP_SIZE} lanes in {spec.tiling.lanes}; {device.name} has wavefronts of {device.warp_size}",
-            f"{device.warp_size} lanes, which layoutgen does not plan yet",
-            f"check against a device with warps of {WARP_SIZE}, such as h200",
+            f"{own} lanes in {spec.tiling.lanes}; {device.name} has {unit} of {device.warp_size}",
+            f"{device.warp_size} lanes" + ("" if spec.amd else f", with arch: {device.arch}"),
+            f"check against a device with {'wavefronts' if spec.amd else 'warps'} of {own}, such as "
+            f"{'mi300x' if spec.amd else 'h200'}",
         )  # fmt: skip
 
 
@@ -55,24 +67,26 @@ def capability(arch: str) -> int:
 
 
 def sizes(spec: Spec, device: Device) -> Iterator[Finding]:
-    """Lanes, warps and the least shared memory: what bounds every other size."""
-    lanes, warps = spec.tiling.lanes, spec.tiling.warps
-    if lanes.size != WARP_SIZE:
+    """Lanes, warps and the least shared memory: what bounds every other size. Raises PlanError where the spec's atom is
+    not of its architecture, which says how many lanes there are."""
+    require_arch(spec)
+    lanes, warps, size = spec.tiling.lanes, spec.tiling.warps, spec.warp_size
+    if lanes.size != size:
         yield error(
             spec, "lanes", "tiling.lanes",
-            f"a warp has {WARP_SIZE} lanes"
-            + (f", the only size that layoutgen plans: not {device.warp_size}, as on {device.name}"
-               if device.warp_size != WARP_SIZE else ""),
+            f"a warp has {size} lanes"
+            + (f" with arch: {spec.arch}, though one of {device.name} has {device.warp_size}"
+               if device.warp_size != size else ""),
             f"{lanes.size} lanes in {lanes}",
-            f"{WARP_SIZE} lanes", f"give it {WARP_SIZE} positions, such as (8,4):(4,1)",
+            f"{size} lanes", f"give it {size} positions, such as {'(8,8):(8,1)' if spec.amd else '(8,4):(4,1)'}",
         )  # fmt: skip
-    elif not numbers(lanes, WARP_SIZE):
+    elif not numbers(lanes, size):
         yield _misnumbered(spec, "lanes", lanes)
-    if warps.size * WARP_SIZE > device.max_threads_per_block:
-        most = device.max_threads_per_block // WARP_SIZE
+    if warps.size * size > device.max_threads_per_block:
+        most = device.max_threads_per_block // size
         yield error(
             spec, "threads", "tiling.warps", "a block has no more threads than the device allows",
-            f"{warps.size} warps, {warps.size * WARP_SIZE} threads", f"{device.max_threads_per_block} threads",
+            f"{warps.size} warps, {warps.size * size} threads", f"{device.max_threads_per_block} threads",
             f"use at most {most} warps, each with a larger tile",
         )  # fmt: skip
     elif not numbers(warps, warps.size):

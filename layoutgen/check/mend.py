@@ -16,7 +16,7 @@ from layoutgen.plan import Plan
 from layoutgen.plan.copies import default_atom
 from layoutgen.plan.model import SharedOperand
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES, VECTOR_BYTES, default_shared
-from layoutgen.plan.tile import WARP_SIZE, largest_divisor
+from layoutgen.plan.tile import largest_divisor
 from layoutgen.plan.variants import MAX_STAGES
 from layoutgen.spec import Copy, Spec
 from layoutgen.spec_fields import Tiler
@@ -235,5 +235,5 @@ def _fewer_warps(spec: Spec) -> Iterator[Edit]:
     """Half the warps in a mode, each with twice the tile where the spec leaves that to the planner."""
     m, n = (spec.tiling.warps[mode].size for mode in (0, 1))
     for warps_m, warps_n in ((m, n // 2), (m // 2, n)):
-        if warps_m and warps_n and warps_m * warps_n * WARP_SIZE >= 64:
+        if warps_m and warps_n and warps_m * warps_n * spec.warp_size >= 64:
             yield Edit("tiling.warps", Layout((warps_m, warps_n), (warps_n, 1)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from layoutgen.check.findings import Finding, error, warning
 from layoutgen.check.levels import capability, fits_block
+from layoutgen.check.wavefronts import waves
 from layoutgen.errors import counted
 from layoutgen.facts import Registers, cover_copy, register_cap, resident_blocks, shared_collision
 from layoutgen.hw.devices import Device
@@ -30,11 +31,16 @@ def copies(spec: Spec, plans: tuple[Plan, ...]) -> Iterator[Finding]:
                     f"use values that repeat to {extent} x {block_k} exactly, such as [1, 1]",
                 )  # fmt: skip
     for operand in plans[0].shared_operands:
-        if capability(operand.copy.atom.arch) > capability(spec.arch):
+        atom, key = operand.copy.atom, f"copies.{operand.name}.atom"
+        if spec.amd:
+            lacks, allowed, fix = not atom.through_registers, "ldg.sts", f"write {key}: ldg.sts, or leave it out"
+        else:
+            lacks = capability(atom.arch) > capability(spec.arch)
+            allowed, fix = f"{atom.arch} or newer", f"write arch: {atom.arch}"
+        if lacks:
             yield error(
-                spec, "atom", f"copies.{operand.name}.atom", "the spec's architecture has the copy's instruction",
-                f"{operand.copy.atom.name} with arch: {spec.arch}", f"{operand.copy.atom.arch} or newer",
-                f"write arch: {operand.copy.atom.arch}",
+                spec, "atom", key, "the spec's architecture has the copy's instruction",
+                f"{atom.name} with arch: {spec.arch}", allowed, fix,
             )  # fmt: skip
 
 
@@ -85,6 +91,15 @@ def residency(spec: Spec, primary: Plan, bounds: Registers, device: Device) -> I
             "use a smaller block tile, or other warps",
         )  # fmt: skip
         return
+    if spec.amd:
+        yield from waves(spec, primary, bounds, device)
+        return
+    if spec.schedule.waves_per_eu is not None:
+        yield error(
+            spec, "waves-per-eu", "schedule.waves_per_eu", "waves_per_eu is asked of an AMD device's SIMDs",
+            f"waves_per_eu: {spec.schedule.waves_per_eu} with arch: {spec.arch}", "min_blocks, for a multiprocessor",
+            "leave schedule.waves_per_eu out, or write schedule.min_blocks",
+        )  # fmt: skip
     fit = resident_blocks(primary, bounds.minimum, device)
     spare = SPARE_REGISTERS if device.cc else 0  # what ptxas needs says nothing about AMD
     easy = resident_blocks(primary, bounds.minimum + spare, device)

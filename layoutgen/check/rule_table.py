@@ -33,8 +33,7 @@ class Example:
 class Rule:
     """A rule.
 
-    stage: who says it: the reading of a spec or of the command line, check, or the build. example: None for a rule that
-    no spec can break yet.
+    stage: who says it: the reading of a spec or of the command line, check, or the build.
     """
 
     id: str
@@ -42,14 +41,12 @@ class Rule:
     stage: Stage
     says: str
     why: str
-    example: Example | None
+    example: Example
 
 
 def _of(severity: Severity, stage: Stage) -> Callable[..., Rule]:
-    def rule(
-        name: str, says: str, why: str, edits: Edits | None, device: str = "h200", shape: Extents | None = None
-    ) -> Rule:
-        return Rule(name, severity, stage, says, why, None if edits is None else Example(edits, device, shape))
+    def rule(name: str, says: str, why: str, edits: Edits, device: str = "h200", shape: Extents | None = None) -> Rule:
+        return Rule(name, severity, stage, says, why, Example(edits, device, shape))
 
     return rule
 
@@ -58,6 +55,7 @@ _read, _error = _of("error", "read"), _of("error", "check")
 _warning, _hint = _of("warning", "check"), _of("hint", "check")
 _DEFAULTS: Edits = {"shared.a": None, "shared.b": None, "copies.a": None, "copies.b": None}
 _SMALL = {"tiling.block": "[64, 64, 16]", "tiling.warp": None, "tiling.values": "[4, 4]", **_DEFAULTS}
+_WAVEFRONTS: Edits = {"arch": "gfx942", "tiling.lanes": "(8,8):(8,1)", "schedule.min_blocks": "1"}
 _ONE_WARP = {"tiling.warp": None, "tiling.warps": "1:0", "schedule.min_blocks": "1", **_DEFAULTS}
 
 EVERY: tuple[Rule, ...] = (
@@ -136,7 +134,7 @@ EVERY: tuple[Rule, ...] = (
     ),
     _error(
         "lanes",
-        "The 32 lanes of a warp number their positions 0 .. 31, each once.",
+        "The lanes of a warp, 32 or an AMD architecture's 64, number their positions 0, 1, .., each once.",
         "Two lanes in one place write the same element of C, and another element is nobody's.",
         {"tiling.lanes": "(8,4):(4,2)"},
     ),
@@ -203,14 +201,20 @@ EVERY: tuple[Rule, ...] = (
     _error(
         "atom",
         "The spec's architecture has the copy's instruction.",
-        "The compiler would refuse it. All atoms so far run on sm_80, the oldest that a spec can name.",
-        None,
+        "The compiler would refuse it. CDNA 3 has no cp.async: there copies go through registers.",
+        {**_DEFAULTS, **_WAVEFRONTS, "copies.a": "{atom: cp.async}"}, device="mi300x",
     ),
     _error(
         "min-blocks",
         "As many blocks as min_blocks asks for fit on one multiprocessor.",
         "ptxas would cap the registers for blocks that shared memory or threads keep out, and spill for nothing.",
         {"schedule.min_blocks": "4"},
+    ),
+    _error(
+        "waves-per-eu",
+        "As many wavefronts as waves_per_eu asks for fit on each SIMD of an AMD device.",
+        "The compiler would keep registers back for wavefronts that LDS or threads keep out, and spill for nothing.",
+        {**_DEFAULTS, **_WAVEFRONTS, "schedule.waves_per_eu": "4"}, device="mi300x",
     ),
     _warning(
         "spills",

@@ -53,8 +53,8 @@ def findings(example: Example) -> tuple[Finding, ...]:
 
 
 def said(rule: Rule) -> str | None:
-    """What a rule's example gives, without its place; None for what only a build can tell, or where there is none."""
-    if rule.stage == "build" or rule.example is None:
+    """What a rule's example gives, without its place; None for what only a build can tell."""
+    if rule.stage == "build":
         return None
     try:
         finding = next(each for each in findings(rule.example) if each.rule == rule.id)
@@ -79,9 +79,7 @@ def to_json(rule: Rule) -> dict[str, Any]:
         "stage": rule.stage,
         "says": rule.says,
         "why": rule.why,
-        "example": None
-        if example is None
-        else {
+        "example": {
             "spec": BASE,
             "edits": example.edits,
             "device": example.device,

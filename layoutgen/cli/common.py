@@ -33,7 +33,8 @@ DeviceName = Annotated[
     typer.Option(
         "--device",
         metavar="NAME|FILE",
-        help="A GPU such as h200, or a YAML file that describes one  [default: the one here, else h200]",
+        help="A GPU such as h200, or a YAML file that describes one  [default: the one here, else h200; of an AMD "
+        "spec, its own]",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON array and nothing else.")]
@@ -93,6 +94,12 @@ def device_named(name: str | None, option: str = "--device") -> Device:
             return find(name)
     except LayoutgenError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def device_asked(name: str | None) -> Device | None:
+    """As `device_named`, but None where the option names none, for each spec to be judged for its own default."""
+    found = device_named(name)
+    return None if name is None else found
 
 
 def print_json(outcomes: Sequence[Outcome[Any]]) -> None:

@@ -13,6 +13,7 @@ from layoutgen.cli.common import (
     Specs,
     app,
     attempt,
+    device_asked,
     device_named,
     exit_code,
     extents_of,
@@ -40,12 +41,13 @@ def check(
     """
     from layoutgen import console, console_facts, report
 
-    on, extents = device_named(device), extents_of(shape)
+    on, extents = device_asked(device), extents_of(shape)
     outcomes = [attempt(source, lambda source: report.check_spec(source, device=on, shape=extents)) for source in specs]
     if as_json:
         print_json(outcomes)
     else:
-        console.print_table(console.check_table(on.name, outcomes))
+        for table in console.check_tables(outcomes):
+            console.print_table(table)
         for _, found, _ in outcomes:
             if found and found.facts:
                 console_facts.print_facts(found.facts)
@@ -90,7 +92,9 @@ def build(
 @app.command(no_args_is_help=True)
 def emit(
     specs: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="As for check.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Emit every spec that comes with layoutgen.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Emit every spec that comes with layoutgen, but for AMD's.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Where to write  [default: generated]")
     ] = None,
@@ -103,7 +107,8 @@ def emit(
 
     All variants, to DIR/SPEC/VARIANT.cu; prints which files those are.
     """
-    from layoutgen import console, paths, report
+    from layoutgen import console, report
+    from layoutgen.emitted import emitted_specs
 
     if every == bool(specs):
         raise typer.BadParameter("name specs, or --all", param_hint="SPEC")
@@ -114,7 +119,7 @@ def emit(
     if to_stdout and len(specs or ()) != 1:
         raise typer.BadParameter("prints one kernel: name one spec", param_hint="--stdout")
     with reported():
-        sources = specs or list(map(str, paths.shipped_specs().values()))
+        sources = specs or list(map(str, emitted_specs().values()))
         if to_stdout:
             texts = {kernel.variant: kernel.text for kernel in report.sources(sources[0])}
             if variant and variant not in texts:

@@ -12,6 +12,7 @@ from layoutgen.cli.common import (
     DeviceName,
     app,
     attempt,
+    device_asked,
     device_named,
     exit_code,
     extents_of,
@@ -49,7 +50,7 @@ def explain(
     """
     from layoutgen import console, report
 
-    on = device_named(device)
+    on = device_asked(device)
 
     def told(source: str) -> Explanation:
         at = None if coordinate is None else report.parse_coordinate(coordinate)
@@ -84,7 +85,7 @@ def diff(
     """
     from layoutgen import console, report
 
-    on = device_named(device)
+    on = device_asked(device)
     try:
         found = report.diff_specs(a, b, device=on)
     except LayoutgenError as error:
@@ -132,10 +133,14 @@ def draw(
 
     An .svg or .png shows one level. An .html is a page to explore a spec in, beside what it costs on the device.
     """
+    from layoutgen import report
     from layoutgen.draw import draw as draw_file
+    from layoutgen.draw import is_layout
 
-    on = device_named(device) if device is not None or out.suffix.lower() == ".html" else None
+    on = None if device is None else device_named(device)
     with reported():
+        if on is None and out.suffix.lower() == ".html" and not is_layout(source):
+            on = report.default_device(report.read_spec(source))
         typer.echo(
             draw_file(
                 source, out, level=level, variant=variant, thread=thread, shape=extents_of(shape), banks=banks,

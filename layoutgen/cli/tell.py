@@ -11,6 +11,7 @@ from layoutgen.cli.common import (
     AsJson,
     DeviceName,
     app,
+    device_asked,
     device_named,
     reported,
 )
@@ -54,10 +55,10 @@ def list_(device: DeviceName = None) -> None:
     """List the specs that come with layoutgen."""
     from layoutgen import console, report
 
-    on = device_named(device)
+    on = device_asked(device)
     with reported():
         specs = report.list_specs(on)
-    console.print_table(console.list_table(on.name, specs))
+    console.print_table(console.list_table(specs))
 
 
 @app.command()

@@ -27,7 +27,7 @@ from layoutgen.draw.png import to_png
 from layoutgen.draw.svg import to_svg
 from layoutgen.errors import DrawError, RequestError, meant
 from layoutgen.facts import Facts, facts
-from layoutgen.hw.devices import DEVICES, Device
+from layoutgen.hw.devices import DEVICES, Device, of_amd
 from layoutgen.plan import Plan, plan
 from layoutgen.problem import fits, packed
 
@@ -78,6 +78,13 @@ def level_drawing(plan: Plan, level: str = "value", *, thread: int = 0, shape: S
             got=f"{level} of {plan.name}, whose threads load what they multiply (shared.stages: 0)",
             allowed=", ".join(each for each in LEVELS if each not in SHARED_LEVELS),
             fix=f"--level {'copy_b' if level == 'smem_b' else 'copy_a'}, which shows what a warp loads",
+        )
+    if level == "banks" and plan.amd:
+        raise DrawError(
+            "the banks that lanes hit together are known of NVIDIA's warps",
+            got=f"{level} of {plan.name}, whose wavefronts have {plan.warp_size} lanes",
+            allowed=", ".join(each for each in LEVELS if each != level),
+            fix="--level smem_a, which shows the bank of each word",
         )
     return _LEVELS[level](plan, thread, shape)
 
@@ -139,7 +146,7 @@ def draw(
         variant: which of the spec's plans; by default the primary one, or of a page on a problem the one that takes it.
         banks: colour a bare layout by the bank of 4-byte words.
         theme: "auto" follows the reader's choice of light or dark, which a PNG can't: by default auto, and light there.
-        device: what the page's facts are of; by default the H200.
+        device: what the page's facts are of; by default the H200, or the one of an AMD architecture.
 
     Raises:
         SpecError, PlanError, LayoutError: as reading the source does.
@@ -167,7 +174,7 @@ def draw(
         _refuse({"banks": banks or None}, "bank colours are of bare layouts; a spec has --level banks")
         if kind == ".html":
             _refuse({"level": level, "theme": theme}, "the page shows C at all levels in both themes")
-            found = _facts(source, variant, shape, device or DEVICES["h200"])
+            found = _facts(source, variant, shape, device)
             return write_picture(file, to_html(found.plan, aside(found), thread=thread or 0).encode())
         chosen = find_plan(source, variant)
         _refuse({"device": device}, "a device is what the budgets of an .html page are of")
@@ -200,10 +207,11 @@ def _write_drawing(drawing: Drawing, file: Path, theme: Theme | None) -> Path:
     return write_picture(file, to_svg(drawing, theme or "auto").encode())
 
 
-def _facts(source: str | Path, variant: str | None, shape: Shape | None, device: Device) -> Facts:
+def _facts(source: str | Path, variant: str | None, shape: Shape | None, device: Device | None) -> Facts:
     """Facts of a spec's plan, and of a dense problem if there is one, which the plan has to take."""
     plans = find_plans(source)
     chosen = _named(plans, variant)
+    device = device or of_amd(chosen.arch) or DEVICES["h200"]
     if shape is None:
         return facts(chosen, device)
     if min(shape) < 1:

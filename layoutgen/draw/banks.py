@@ -17,8 +17,8 @@ from layoutgen.facts import (
     write_executions,
 )
 from layoutgen.facts.banks import Phase
+from layoutgen.hw.warp_atoms import WARP
 from layoutgen.plan.model import Plan, SharedOperand
-from layoutgen.plan.tile import WARP_SIZE
 
 UNIT = (22.0, 17.0)
 APART = 8.0  # pixels between the lanes and their wavefronts
@@ -99,7 +99,7 @@ def _panels(shown: Execution, brought: range, first: int, estimate: float | None
     brought: the k of a fragment's load. first: the operand's first word. estimate: of a cp.async, as the facts
     have it.
     """
-    boxes = [Box(0, 0, WARP_SIZE, BANKS, "panel")]
+    boxes = [Box(0, 0, WARP, BANKS, "panel")]
     total = []
     for index, phase in enumerate(shown.phases):
         words = {lane: _words(shown, lane) for lane in phase.lanes}
@@ -116,17 +116,17 @@ def _panels(shown: Execution, brought: range, first: int, estimate: float | None
     lanes = Panel(
         f"banks_{shown.name}",
         _title(shown, brought, estimate),
-        WARP_SIZE,
+        WARP,
         BANKS,
         UNIT,
         tuple(boxes),
         top=tuple(Tick(bank, str(bank)) for bank in range(BANKS)),
-        left=tuple(Tick(lane, f"lane {lane}") for lane in range(WARP_SIZE)),
+        left=tuple(Tick(lane, f"lane {lane}") for lane in range(WARP)),
         grid=True,
         heavy_rows=edges,
     )
     waves = Panel(
-        f"wavefronts_{shown.name}", "", WARP_SIZE, 1, (58.0, UNIT[1]), tuple(total),
+        f"wavefronts_{shown.name}", "", WARP, 1, (58.0, UNIT[1]), tuple(total),
         top=(Tick(0, "wavefronts"),), heavy_rows=edges, biggest=14.0,
     )  # fmt: skip
     return [lanes, waves]

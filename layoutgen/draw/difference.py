@@ -10,9 +10,8 @@ from layoutgen.draw.cells import merge
 from layoutgen.draw.memory import held_words
 from layoutgen.draw.model import MOST_BOXES, Box, Drawing, Key, Panel, Tick, beside, rows
 from layoutgen.draw.palette import TONES, alike, tone
-from layoutgen.facts import BANKS, NOBODY, c_owners
+from layoutgen.facts import BANKS, NOBODY, COwners, c_owners
 from layoutgen.plan.model import OperandName, Plan, SharedOperand
-from layoutgen.plan.tile import WARP_SIZE
 
 LONGEST, BIGGEST = 520.0, 16.0  # pixels of the longest side of a block tile, and of an element
 CELL = (16.0, 6.5)  # of a word
@@ -31,8 +30,8 @@ def difference_drawing(a: Plan, b: Plan) -> Drawing:
     """
     plans = (a, b)
     names = (a.name, b.name) if a.name != b.name else (f"{a.name} (first)", f"{b.name} (second)")
-    owners = [c_owners(plan.tile, plan.threads).thread for plan in plans]
-    changed = _changed(*owners)
+    owners = [c_owners(plan.tile, plan.threads) for plan in plans]
+    changed = _changed(owners[0].thread, owners[1].thread)
     told = [f"C: {_count(changed)} elements have another owner."]
     side = min(BIGGEST, LONGEST / max(max(plan.tile.block[:2]) for plan in plans))
     groups = [beside([_owners(*each, side) for each in zip(names, owners, changed, strict=True)], 36)]
@@ -43,7 +42,7 @@ def difference_drawing(a: Plan, b: Plan) -> Drawing:
     shared = len(groups) > 1
     warps = max(plan.tile.warps.size for plan in plans)
     deepest = max(plan.tile.block[2] for plan in plans if plan.shared_operands) if shared else 0
-    notes = ["Numbers in C are lanes."] if any(_has_numbers(each) for each in owners) else []
+    notes = ["Numbers in C are lanes."] if any(_has_numbers(each.thread) for each in owners) else []
     notes += ["In shared memory 32 words make a row."] if shared else []
     return Drawing(
         f"{names[0]} and {names[1]}: what differs",
@@ -107,12 +106,12 @@ def _hatching(changed: Changed) -> list[Box]:
     return [Box(each.row, each.column, each.rows, each.columns, "pad") for each in parts]
 
 
-def _owners(name: str, thread: Offsets, changed: Changed, side: float) -> Panel:
+def _owners(name: str, owners: COwners, changed: Changed, side: float) -> Panel:
     """C by warp and lane; where lanes are too fine for numbers, by warp."""
-    warps = merge(thread // WARP_SIZE)
+    thread, lanes = owners.thread, owners.lanes
+    warps = merge(owners.warp)
     boxes = [
-        Box(r.row, r.column, r.rows, r.columns, tone(r.value // WARP_SIZE), str(r.value % WARP_SIZE))
-        for r in merge(thread)
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value // lanes), str(r.value % lanes)) for r in merge(thread)
     ]
     if not _has_numbers(thread):
         boxes = [Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}") for r in warps]

@@ -25,7 +25,6 @@ from layoutgen.facts import BANK_BYTES, BANKS, SECTOR_BYTES, atom_owners, c_owne
 from layoutgen.plan.model import AtomFragment, Operand, Plan, SharedOperand
 from layoutgen.plan.schedule import work
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 
 GAP = 12.0  # pixels between C and the strips of A and B
 MOST_WAVES = 15  # full ones that the bar of waves shows
@@ -97,7 +96,7 @@ def page_data(plan: Plan, moments: tuple[Moment, ...], thread: int) -> dict[str,
     blocks = work(plan.schedule, plan.tile, TILES * block_m, TILES * block_n, TILES * block_k)
     return {
         "block": list(plan.tile.block),
-        "warpSize": WARP_SIZE,
+        "warpSize": plan.warp_size,
         "banks": BANKS,
         "sectorBytes": SECTOR_BYTES,
         "start": thread,
@@ -183,7 +182,10 @@ def _shared(plan: Plan, operand: SharedOperand) -> dict[str, Any]:
         "swizzle": {"mask": operand.shared.swizzle.source_mask, "shift": operand.shared.swizzle.shift},
         "first_word": first_word(plan, operand),
         # By k, or as many as a load brings, then load, then warp: wavefronts, and what they were without conflicts.
-        "wavefronts": [[each.wavefronts, each.conflict_free] for each in fragment_executions(plan, operand)],
+        # Of AMD's none is known.
+        "wavefronts": None
+        if plan.amd
+        else [[each.wavefronts, each.conflict_free] for each in fragment_executions(plan, operand)],
         "element_x": _list(x),
         "element_k": _list(k),
         "word_stage": [offset * ITEMSIZE[operand.dtype] // BANK_BYTES for offset in _list(stage)],
@@ -205,7 +207,8 @@ def map_svgs(plan: Plan) -> dict[str, Any]:
 
     warps = [Box(r.row, r.column, r.rows, r.columns, tone(r.value), f"warp {r.value}") for r in merge(owners.warp)]
     lanes = [
-        Box(r.row, r.column, r.rows, r.columns, tone(r.value), str(r.value % WARP_SIZE)) for r in merge(owners.thread)
+        Box(r.row, r.column, r.rows, r.columns, tone(r.value), str(r.value % plan.warp_size))
+        for r in merge(owners.thread)
     ]
     blocks = block_level(plan).panels[0]
     unit_m, unit_n = block_m * side / TILES, block_n * side / TILES

@@ -13,13 +13,12 @@ from layoutgen.facts import c_owners
 from layoutgen.plan.model import Plan
 from layoutgen.plan.order import order_words
 from layoutgen.plan.schedule import raster_words, tiles, work
-from layoutgen.plan.tile import WARP_SIZE
 
 MOST_TILES = 32  # drawn along each mode of C
 MOST_BLOCKS = 1 << 20
 LEAST, LONGEST = 640, 1024  # pixels of the longer side of a block tile: lines and letters are of one size
 BIGGEST_ELEMENT = 5.0  # of a tile that is not small
-LOWEST = 8.0  # pixels of the lowest piece that has room for a number
+LOWEST = 8.0  # pixels of the lowest, or narrowest, piece that has room for a number
 NARROW = 44.0  # pixels of a piece that has room for a number only
 
 
@@ -139,7 +138,7 @@ def warp_level(plan: Plan) -> Drawing:
     keys = tuple(Key(tone(w), f"warp {alike(w, warps.size)}") for w in range(min(warps.size, TONES)))
     return Drawing(
         f"{plan.name}: which warp owns what of the block tile",
-        f"{warps.size} warps of {WARP_SIZE} threads, placed by (warp_m, warp_n) → warp = {warps}. "
+        f"{warps.size} warps of {plan.warp_size} threads, placed by (warp_m, warp_n) → warp = {warps}. "
         f"{'Numbers are warps. ' if narrow else ''}m runs down, n right.",
         beside([_tile_panel(plan, "warp", boxes)]),
         keys,
@@ -150,18 +149,19 @@ def lane_level(plan: Plan) -> Drawing:
     """Which lane of warp 0 owns each (m, n); the other warps blank. Beside it an MMA atom, where those multiply."""
     owners = c_owners(plan.tile, plan.threads)
     # One number for each look: lanes of warp 0 as they are, other warps beyond them.
-    number = np.where(owners.warp == 0, owners.lane, WARP_SIZE + owners.warp)
+    lanes = plan.warp_size
+    number = np.where(owners.warp == 0, owners.lane, lanes + owners.warp)
     outlines = tuple(Box(r.row, r.column, r.rows, r.columns, "") for r in merge(owners.warp))
     boxes = []
     for r in merge(number):
         place = (r.row, r.column, r.rows, r.columns)
         boxes.append(
             Box(*place, tone(r.value), str(r.value))
-            if r.value < WARP_SIZE
-            else Box(*place, "panel", f"warp {r.value - WARP_SIZE}")
+            if r.value < lanes
+            else Box(*place, "panel", f"warp {r.value - lanes}")
         )
-    lowest = min(box.rows for box in boxes if box.look != "panel") * unit(*plan.tile.block[:2])
-    small = len(boxes) > MOST_BOXES or lowest < LOWEST
+    smallest = min(min(box.rows, box.columns) for box in boxes if box.look != "panel") * unit(*plan.tile.block[:2])
+    small = len(boxes) > MOST_BOXES or smallest < LOWEST
     numbers = "Lanes are too small for numbers" if small else "Numbers are lanes"
     pieces = "each of the pieces that bear its number" if not small else "pieces of its colour"
     panels = [
@@ -209,12 +209,12 @@ def value_level(plan: Plan, thread: int = 0) -> Drawing:
     owners = c_owners(plan.tile, plan.threads)
     block_m, block_n, block_k = plan.tile.block
     warps = plan.tile.warps.size
-    warp, lane = divmod(thread, WARP_SIZE)
+    warp, lane = divmod(thread, plan.warp_size)
     boxes = []
     for r in merge(owners.thread):
         mine = r.value == thread
-        look = "mark" if mine else tone(r.value // WARP_SIZE)
-        boxes.append(Box(r.row, r.column, r.rows, r.columns, look, str(r.value % WARP_SIZE)))
+        look = "mark" if mine else tone(r.value // plan.warp_size)
+        boxes.append(Box(r.row, r.column, r.rows, r.columns, look, str(r.value % plan.warp_size)))
     m, n = np.nonzero(owners.thread == thread)
     tile = _tile_panel(plan, "value", boxes)
     side = tile.unit[0]

@@ -22,7 +22,6 @@ from layoutgen.facts import (
 )
 from layoutgen.plan.model import Copy, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 
 MOST_WORDS = 1 << 12  # of a stage whose cells tell their element; of larger ones colours tell k
 MOST_CELLS = 6000  # boxes and labels of a stage, drawn one by one
@@ -176,13 +175,15 @@ def _warp_loads(plan: Plan, operand: Operand) -> Drawing:
     number, passes = copy_passes(operand)
     loaders: dict[int, list[int]] = {}
     piece = np.full(operand.tile, OTHERS, dtype=np.int64)
-    for lane in range(WARP_SIZE):
+    for lane in range(plan.warp_size):
         for value, x in enumerate((fetch.thread_x(lane) + fetch.element_x.offsets()).tolist()):
             alike = loaders.setdefault(x, [])
             alike.append(lane)
             piece[x] = alike[0] * passes + number[value]
     labels = {
-        int(each): (_lanes(lanes), f"p{each % passes}") for x, lanes in loaders.items() for each in np.unique(piece[x])
+        int(each): (_lanes(lanes, plan.warp_size), f"p{each % passes}")
+        for x, lanes in loaders.items()
+        for each in np.unique(piece[x])
     }
     flat = len(merge(piece)) > MOST_BOXES
     numbers = "Too fine for the numbers of lanes; colours tell" if flat else "Numbers are lanes, p is"
@@ -197,9 +198,9 @@ def _warp_loads(plan: Plan, operand: Operand) -> Drawing:
     )
 
 
-def _lanes(lanes: list[int]) -> str:
-    """Lanes in the room of a cell."""
-    if len(lanes) == WARP_SIZE:
+def _lanes(lanes: list[int], of: int) -> str:
+    """Lanes in the room of a cell; of: how many a warp has."""
+    if len(lanes) == of:
         return "all"
     first, last = lanes[0], lanes[-1]
     if lanes == list(range(first, last + 1)):
@@ -208,8 +209,8 @@ def _lanes(lanes: list[int]) -> str:
 
 
 def _sectors(plan: Plan, operand: Operand) -> str:
-    """What a pass costs, where the strides are known."""
-    if operand.contiguous is None:
+    """What a pass costs, where strides and what they cost are known."""
+    if operand.contiguous is None or plan.amd:
         return ""
     (cost,) = (each for each in access_facts(plan) if each.name == f"load_{operand.name}")
     moved, least = cost.sectors / cost.requests, cost.ideal_sectors / cost.requests

@@ -12,18 +12,22 @@ from layoutgen.explain.words import plural, runs
 from layoutgen.facts import BANK_BYTES, BANKS, access_offsets, atom_owners, first_word
 from layoutgen.plan.model import Access, AtomFragment, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 
 
 def atom_line(plan: Plan) -> Text:
     """What a warp multiplies by."""
     m, n, k = plan.atom.layouts.shape_mnk
+    if plan.amd:
+        kind = f"a matrix-core instruction of a wavefront, {plan.warp_size} lanes: {m} x {n} x {k}"
+        return Text(f"Atom: {plan.atom.name}, {kind} ({plan.atom.section}). Shared memory is LDS there.")
     return Text(f"Atom: {plan.atom.name}, an mma.sync of {m} x {n} x {k} ({plan.atom.section}).")
 
 
-def instruction(fragment: AtomFragment) -> str:
-    """The load as PTX spells it, without its types."""
+def instruction(plan: Plan, fragment: AtomFragment) -> str:
+    """The load as PTX spells it, without its types; as AMD's assembler does for theirs."""
     opcode = fragment.load.opcode
+    if plan.amd:
+        return f"ds_read_b{8 * fragment.load.bytes}"
     return opcode if opcode == "ld.shared" else opcode.replace("ldmatrix", f"ldmatrix.x{fragment.registers}")
 
 
@@ -36,7 +40,7 @@ def fragment_entries(plan: Plan, operand: SharedOperand) -> list[Entry]:
     return [
         Text(
             f"Fragment: every {atom_k} k, a warp's {plural(fragment.atoms, 'atom')} of {atom_x} {operand.x} in "
-            f"{fragment.vectors} {instruction(fragment)}{wide}; {plural(plan.program.slots, 'register slot')}."
+            f"{fragment.vectors} {instruction(plan, fragment)}{wide}; {plural(plan.program.slots, 'register slot')}."
         ),
         *access_steps(fragment.load, name, f"{name}.fragment.load", ("load", f"k{atom_k}", "stage")),
     ]
@@ -61,7 +65,7 @@ def access_steps(access: Access, name: str, of: str, modes: tuple[str, ...]) -> 
 
 def atom_loads(plan: Plan, operand: SharedOperand, thread: int) -> list[dict[str, Any]]:
     """Each load of a thread, for the first K of an atom and stage 0: where it points, and the (x, k) that it gets."""
-    fragment, lane, warp = operand.fragment, thread % WARP_SIZE, thread // WARP_SIZE
+    fragment, (warp, lane) = operand.fragment, divmod(thread, plan.warp_size)
     assert isinstance(fragment, AtomFragment)
     itemsize, owners = ITEMSIZE[operand.dtype], atom_owners(plan, operand)
     pieces = range(fragment.vectors)
@@ -89,7 +93,7 @@ def loads_told(plan: Plan, operand: SharedOperand, loads: list[dict[str, Any]]) 
     atom_k = plan.atom.layouts.shape_mnk[2]
     return [
         Text(
-            f"Fragment of {operand.name.upper()}, every {atom_k} k: {len(loads)} {instruction(fragment)}, "
+            f"Fragment of {operand.name.upper()}, every {atom_k} k: {len(loads)} {instruction(plan, fragment)}, "
             "the first ones from here, with what it gets:"
         ),
         Rows(

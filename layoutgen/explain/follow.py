@@ -26,7 +26,6 @@ from layoutgen.facts import (
 )
 from layoutgen.plan.model import AtomFragment, Fetch, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 
 DEFAULT_COORDINATE = (5, 77)
 
@@ -120,7 +119,7 @@ def element(plan: Plan, coordinate: tuple[int, int] | None = None) -> Element:
         )
     owners = c_owners(plan.tile, plan.threads)
     thread, i, j = (int(each[m, n]) for each in (owners.thread, owners.value_m, owners.value_n))
-    warp, lane = divmod(thread, WARP_SIZE)
+    warp, lane = divmod(thread, plan.warp_size)
     a, b = _source(plan, plan.a, thread, m, i), _source(plan, plan.b, thread, n, j)
     return Element(m, n, thread, warp, lane, (i, j), a, b)
 

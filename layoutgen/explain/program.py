@@ -167,6 +167,8 @@ def _raster(plan: Plan) -> str:
     tiles = [f"{block} ({ranges[block].m // block_m},{ranges[block].n // block_n})" for block in blocks]
     words = raster_words(schedule)
     shared = " To fill the last wave, blocks share tiles." if schedule.kind == "stream_k" else ""
+    if schedule.waves_per_eu is not None:
+        shared += f" At least {plural(schedule.waves_per_eu, 'wavefront')} are to fit on each SIMD (waves_per_eu)."
     return f"{words[0].upper()}{words[1:]}: of {SAMPLE_TILES} x {SAMPLE_TILES} tiles, block {', '.join(tiles)}.{shared}"
 
 

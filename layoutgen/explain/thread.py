@@ -27,7 +27,6 @@ from layoutgen.facts import (
 )
 from layoutgen.plan.model import Fetch, Operand, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 
 
 def thread_section(plan: Plan, thread: int) -> tuple[Section, dict[str, Any]]:
@@ -38,7 +37,7 @@ def thread_section(plan: Plan, thread: int) -> tuple[Section, dict[str, Any]]:
     threads = plan.threads.threads
     if not 0 <= thread < threads:
         raise RequestError.of_thread(thread, threads)
-    warp, lane = divmod(thread, WARP_SIZE)
+    warp, lane = divmod(thread, plan.warp_size)
     m = (plan.threads.m(thread) + plan.tile.value_mode[0].offsets()).tolist()
     n = (plan.threads.n(thread) + plan.tile.value_mode[1].offsets()).tolist()
     entries: list[Entry] = [Text(f"C: rows m {runs(m)}, columns n {runs(n)}: {len(m)} x {len(n)} accumulators.")]

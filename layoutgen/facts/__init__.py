@@ -38,7 +38,15 @@ from layoutgen.facts.performance import (
     roof,
     tile_intensity,
 )
-from layoutgen.facts.resources import Occupancy, Registers, occupancy, register_cap, registers, resident_blocks
+from layoutgen.facts.resources import (
+    Occupancy,
+    Registers,
+    occupancy,
+    register_cap,
+    registers,
+    resident_blocks,
+    wanted_blocks,
+)
 from layoutgen.facts.summary import Facts, ProblemFacts, facts
 from layoutgen.facts.traffic import Traffic, launch_traffic
 from layoutgen.plan.storage import SECTOR_BYTES
@@ -50,5 +58,5 @@ __all__ = [
     "cover_c", "cover_copy", "facts", "fetch_piece", "fetch_pieces", "first_word", "fragment_executions",
     "fragment_piece", "launch_traffic", "launch_waves", "occupancy", "peak", "problem_work", "raster_traffic",
     "register_cap", "registers", "resident_blocks", "roof", "shared_banks", "shared_collision", "shared_offsets",
-    "static_accesses", "tile_intensity", "turned", "write_executions",
+    "static_accesses", "tile_intensity", "turned", "wanted_blocks", "write_executions",
 ]  # fmt: skip

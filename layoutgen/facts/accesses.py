@@ -21,10 +21,11 @@ from layoutgen.facts.traffic import (
     together,
     write_sites,
 )
+from layoutgen.hw.devices import Device
+from layoutgen.hw.warp_atoms import WARP
 from layoutgen.plan.model import AtomFragment, CopyTile, LoadFragment, LoadTile, Plan, StoreTile
 from layoutgen.plan.schedule import WorkRange
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, packed
 
 
@@ -59,8 +60,14 @@ class AccessFacts:
     def apart(self) -> bool:
         """Whether loads of shared memory are served by parts of a warp, as two by two are not where lanes agree in
         pairs (see `banks.phases`): conflict_free would be half, then."""
-        parts = WARP_SIZE * self.bytes // ROW_BYTES
+        parts = WARP * self.bytes // ROW_BYTES
         return self.opcode == "ld.shared" and parts > 1 and self.conflict_free == parts * self.requests
+
+
+def are_known(plan: Plan, device: Device) -> bool:
+    """Whether it is known what a plan's accesses cost on a device: banks, sectors and warps of 32 are NVIDIA's. Which
+    lanes of a wavefront CDNA serves together is documented for some widths alone, and was not measured here."""
+    return device.cc is not None and not plan.amd
 
 
 def access_facts(plan: Plan, problem: Problem | None = None) -> tuple[AccessFacts, ...]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from layoutgen.algebra import Offsets, first_collision
 from layoutgen.plan.model import Copy, CTile, Shared, ThreadMap
-from layoutgen.plan.tile import WARP_SIZE
 
 MOST_OWNERS = 4
 
@@ -73,7 +72,7 @@ def cover_c(tile: CTile, threads: ThreadMap) -> Coverage:
 
     def owner(index: int) -> str:
         thread, i, j = (int(part) for part in np.unravel_index(index, shape))
-        warp, lane = divmod(thread, WARP_SIZE)
+        warp, lane = divmod(thread, tile.lanes.size)
         return f"thread {thread} (warp {warp} lane {lane}) value ({i},{j})"
 
     return _cover(m, n, tile.block[:2], owner)

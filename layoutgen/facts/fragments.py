@@ -1,7 +1,4 @@
-"""Which lane holds what of A and B in the registers of an MMA atom, by the PTX ISA's fragments.
-
-"Matrix Fragments for mma.m16n8k16" and its like: lane 4 g + t holds row g, and the registers that begin at t along k.
-"""
+"""Which lane holds what of A and B in the registers of an MMA atom, by the atom's own layouts."""
 
 from __future__ import annotations
 
@@ -9,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutgen.algebra import Offsets
+from layoutgen.algebra import Layout, Offsets
 from layoutgen.facts.ownership import NOBODY
-from layoutgen.plan.mma import LANES, ROWS
 from layoutgen.plan.model import AtomFragment, Plan, SharedOperand
 from layoutgen.plan.storage import ITEMSIZE
 
@@ -32,26 +28,35 @@ class AtomOwners:
 
 
 def atom_owners(plan: Plan, operand: SharedOperand) -> AtomOwners:
-    """An operand of a plan that multiplies by atoms -> who holds what."""
+    """An operand of a plan that multiplies by atoms -> who holds what.
+
+    Which row of an atom a coordinate of the warp's tile is, the accumulators say, whose rows (columns, for B) are A's.
+    """
     fragment, mode = operand.fragment, 0 if operand.x == "m" else 1
     assert isinstance(fragment, AtomFragment)
-    levels = (plan.tile.warp_mode, plan.tile.lane_mode, plan.tile.value_mode)
-    warp_x, lane_x, value_x = (layout[mode].offsets() for layout in levels)
-    atom_x, atom_k = plan.atom.layouts.shape_mnk[mode], plan.atom.layouts.shape_mnk[2]
+    layouts = plan.atom.layouts
+    extent, atom_k = layouts.shape_mnk[mode], layouts.shape_mnk[2]
+    warp_x, value_x = plan.tile.warp_mode[mode].offsets(), plan.tile.value_mode[mode].offsets()
+    lane_x = (plan.threads.m, plan.threads.n)[mode][0].offsets()
+    place_in_c = divmod(_by_lane(layouts.c), layouts.shape_mnk[0])[1 - mode]  # (lane, value) -> row, or column
+    first, value = np.unique(place_in_c[0], return_inverse=True)  # values of lane 0, which begins at 0, along the mode
+    inside = np.empty((fragment.atoms, extent), dtype=np.int64)
+    each = value_x.reshape(fragment.atoms, first.size)[:, value]
+    inside[:, place_in_c] = lane_x[:, None] + each[:, None, :]
+    k_of, x_of = divmod(_by_lane(layouts.a if mode == 0 else layouts.b), extent)
     per = max(4 // ITEMSIZE[operand.dtype], 1)
-    rows, columns = atom_x // ROWS, atom_k // (LANES * per)
-    if mode == 0:  # the accumulators of lane 4 g + t stand in the same row g of each 8
-        inside = lane_x[:, None, None] + value_x.reshape(fragment.atoms, rows)[None, :, :]  # (g, atom, row)
-    else:  # column g of an atom is one of lane g / 2's pair
-        pairs = value_x.reshape(fragment.atoms, 2)
-        inside = (lane_x[:, None, None] + pairs.T[None, :, :]).reshape(ROWS, fragment.atoms, 1)
-    shape = (warp_x.size, ROWS, fragment.atoms, rows, plan.k_blocks, columns, LANES, per)
-    w, g, atom, row, block, column, t, place = np.indices(shape)
-    x = warp_x[w] + inside[g, atom, row]
-    k = block * atom_k + column * LANES * per + t * per + place
+    w, atom, block, lane, value = np.indices((warp_x.size, fragment.atoms, plan.k_blocks, *x_of.shape))
+    x = warp_x[w] + inside[atom, x_of[lane, value]]
+    k = block * atom_k + k_of[lane, value]
     found = []
-    for part in (w, LANES * g + t, block, atom * fragment.of_atom + column * rows + row, place):
+    for part in (w, lane, block, atom * fragment.of_atom + value // per, value % per):
         at = np.full(operand.tile, NOBODY, dtype=np.int64)
         at[x, k] = part
         found.append(at)
     return AtomOwners(*found)
+
+
+def _by_lane(layout: Layout) -> Offsets:
+    """(lane, value) -> element of an atom's operand, as an array."""
+    lanes, values = layout
+    return lanes.offsets()[:, None] + values.offsets()[None, :]

@@ -17,7 +17,6 @@ from layoutgen.algebra import Layout, Offsets
 from layoutgen.facts.banks import BANK_BYTES, BANKS
 from layoutgen.plan.model import Access, Copy, CTile, Fetch, Fragment, Plan, Shared, SharedOperand, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE
-from layoutgen.plan.tile import WARP_SIZE
 
 NOBODY = -1
 Side = Literal["read", "write"]  # of global memory, of shared memory
@@ -27,21 +26,22 @@ Side = Literal["read", "write"]  # of global memory, of shared memory
 class COwners:
     """The owner of each (m, n) of the block tile of C; arrays of shape (BLK_M, BLK_N), NOBODY where there is none.
 
-    thread: its number, lane + 32 * warp. value_m, value_n: which of its values along each mode; its accumulator is
-    (value_m, value_n).
+    thread: its number, lane + lanes * warp. value_m, value_n: which of its values along each mode; its accumulator is
+    (value_m, value_n). lanes: of a warp.
     """
 
+    lanes: int
     thread: Offsets
     value_m: Offsets
     value_n: Offsets
 
     @property
     def warp(self) -> Offsets:
-        return np.where(self.thread < 0, NOBODY, self.thread // WARP_SIZE)
+        return np.where(self.thread < 0, NOBODY, self.thread // self.lanes)
 
     @property
     def lane(self) -> Offsets:
-        return np.where(self.thread < 0, NOBODY, self.thread % WARP_SIZE)
+        return np.where(self.thread < 0, NOBODY, self.thread % self.lanes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class CopyOwners:
 def c_owners(tile: CTile, threads: ThreadMap) -> COwners:
     """Block tile of C -> its owners."""
     value_m, value_n = tile.value_mode
-    return COwners(*_owners(threads.m, threads.n, value_m, value_n, tile.block[:2]))
+    return COwners(tile.lanes.size, *_owners(threads.m, threads.n, value_m, value_n, tile.block[:2]))
 
 
 def copy_owners(copy: Copy, tile: tuple[int, int]) -> CopyOwners:

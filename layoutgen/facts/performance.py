@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from layoutgen.facts.accesses import AccessFacts
+from layoutgen.facts.accesses import AccessFacts, are_known
 from layoutgen.hw.devices import Device
 from layoutgen.plan.model import Plan
 from layoutgen.plan.schedule import WHOLE, Streams, streams, tiles, work
@@ -29,7 +29,7 @@ def tile_intensity(block_m: int, block_n: int, itemsize: int = 4) -> float:
 
 
 def peak(plan: Plan, device: Device) -> float | None:
-    """TFLOP/s at which the device multiplies as the plan does: FP32's, or mma.sync's; None where that isn't known."""
+    """TFLOP/s at which the device multiplies as the plan does: FP32's, or its atoms'; None where that isn't known."""
     if not plan.uses_atoms:
         return device.fp32_tflops
     rate = device.mma_rate(plan.a.dtype)
@@ -183,10 +183,10 @@ class Bound:
     """One k-tile of one block, in clocks of the part of a multiprocessor that each resource is; the slowest decides.
 
     Attributes:
-        fma: the FFMAs, at the device's FP32 peak, or the atoms at mma.sync's; 0 where that isn't known.
+        fma: the FFMAs, at the device's FP32 peak, or the atoms at theirs; 0 where that isn't known.
         issue: issuing whatever the loop has, one instruction a clock and scheduler; before the kernel is built, its
             FFMAs or atoms and memory instructions alone. shared: wavefronts, one a clock. l1: the 128-byte lines that
-            loads into registers ask L1 for, one a clock; the three are None for AMD's devices, of which none is known.
+            loads into registers ask L1 for, one a clock; the three are None where accesses aren't known.
         memory: its global bytes at the SM's share of the bandwidth, but for what L2 answers; None where no problem says
             how much that is.
         flop: of the k-tile.
@@ -243,7 +243,7 @@ def bound(
     issued = ffma + other if loop is None else loop.instructions * plan.threads.threads / device.warp_size
     moved = sum(access.sectors for access in of_tile) * SECTOR_BYTES
     bytes_per_clock = device.memory_gbs * 1e3 / (device.boost_mhz * device.sms)
-    flop, known = 2 * block_m * block_n * block_k, device.cc is not None
+    flop, known = 2 * block_m * block_n * block_k, are_known(plan, device)
     return Bound(
         fma=flop / rate,
         issue=issued / device.partitions if known else None,
@@ -255,7 +255,7 @@ def bound(
 
 
 def ceiling(found: Bound, device: Device) -> float | None:
-    """TFLOP/s of the whole device if its slowest resource is always busy; None for AMD's, whose others aren't known."""
-    if device.cc is None:
+    """TFLOP/s of the whole device if its slowest resource is always busy; None where others aren't known."""
+    if found.issue is None:
         return None
     return found.flop / max(found.clocks.values()) * device.boost_mhz * device.sms / 1e6

@@ -19,7 +19,7 @@ class Registers:
     Attributes:
         accumulators, fragments, staging: elements of C, of A and B to multiply, and of A and B on their way.
         addresses: where it reads shared memory, and the next k-tile in global memory.
-        cap: what ptxas may use at most, given threads and min_blocks. What it does use is known only once it is built.
+        cap: what the compiler may use at most, given threads and `wanted_blocks`. What it does, only a build tells.
     """
 
     accumulators: int
@@ -46,6 +46,14 @@ def register_cap(threads: int, blocks: int, device: Device) -> int:
     )
     per_warp -= per_warp % device.register_unit
     return min(device.registers_per_thread, per_warp // device.warp_size)
+
+
+def wanted_blocks(plan: Plan, device: Device) -> int:
+    """Blocks that must be resident on one SM: NVIDIA's min_blocks, or those that have waves_per_eu wavefronts of AMD's
+    for each of its SIMDs."""
+    if plan.schedule.waves_per_eu is None:
+        return plan.schedule.min_blocks
+    return -(-plan.schedule.waves_per_eu * device.partitions // plan.tile.warps.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +136,5 @@ def registers(plan: Plan, device: Device) -> Registers:
         fragments=of_slot * plan.program.slots,
         staging=staging,
         addresses=GLOBAL_ADDRESS * len(plan.operands) + SHARED_ADDRESS * len(plan.shared_operands),
-        cap=register_cap(plan.threads.threads, plan.schedule.min_blocks, device),
+        cap=register_cap(plan.threads.threads, wanted_blocks(plan, device), device),
     )

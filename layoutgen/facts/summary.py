@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from layoutgen.facts.accesses import AccessFacts, access_facts
+from layoutgen.facts.accesses import AccessFacts, access_facts, are_known
 from layoutgen.facts.performance import (
     Bound,
     Loop,
@@ -69,8 +69,8 @@ class Facts:
         occupancy: with ptxas's registers, or before with the least that a thread can do with: then an upper bound.
         roof: TFLOP/s that memory feeds at the block tile's intensity, if L2 answered nothing. ceiling: TFLOP/s that
             the slowest resource allows within the multiprocessor, and with the raster's L2 hits if there is a problem:
-            without one, memory sets none, as L2 may answer for it. None for AMD's devices.
-        accesses: none for AMD's devices: banks, sectors and warps of 32 are NVIDIA's.
+            without one, memory sets none, as L2 may answer for it. None where accesses aren't known.
+        accesses: none for AMD's devices and architectures (see `accesses.are_known`).
     """
 
     plan: Plan
@@ -95,8 +95,8 @@ class Facts:
 
     @property
     def conflicts(self) -> int | None:
-        """Wavefronts of a k-tile that bank conflicts add; None for AMD's devices."""
-        if self.device.cc is None:
+        """Wavefronts of a k-tile that bank conflicts add; None where accesses aren't known."""
+        if self.ceiling is None:
             return None
         return sum(each.wavefronts - each.conflict_free for each in self.accesses if each.per == "k-tile")
 
@@ -158,7 +158,7 @@ def facts(
     """
     bounds = registers(plan, device)
     resident = occupancy(plan, bounds.minimum if built is None else built, device)
-    accesses = () if device.cc is None else access_facts(plan, problem)
+    accesses = access_facts(plan, problem) if are_known(plan, device) else ()
     itemsize = ITEMSIZE[plan.a.dtype]
     block = tile_intensity(*plan.tile.block[:2], itemsize)
     about = None if problem is None else _about(plan, device, problem, max(1, resident.blocks) * device.sms)

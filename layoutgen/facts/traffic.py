@@ -25,6 +25,7 @@ from layoutgen.facts.banks import (
     wavefronts,
 )
 from layoutgen.facts.ownership import access_offsets, first_word
+from layoutgen.hw.warp_atoms import WARP
 from layoutgen.plan.model import (
     Advance,
     AtomFragment,
@@ -41,7 +42,6 @@ from layoutgen.plan.model import (
 from layoutgen.plan.model import Opcode as SharedOpcode
 from layoutgen.plan.schedule import WorkRange, work
 from layoutgen.plan.storage import ITEMSIZE, SECTOR_BYTES
-from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.problem import Problem, View
 
 FAR = np.int64(1) << 60  # beyond every address
@@ -136,7 +136,7 @@ def fragment_sites(plan: Plan, operand: SharedOperand, k: int, count: int) -> Si
     everyone = np.ones(address.shape, bool)
     if isinstance(operand.fragment, AtomFragment) and load.opcode != "ld.shared":
         # A lane points at a row of a matrix; those beyond the last matrix repeat them, and count for nothing.
-        pointing = np.arange(address.shape[1]) % WARP_SIZE < MATRIX_ROWS * operand.fragment.registers
+        pointing = np.arange(address.shape[1]) % WARP < MATRIX_ROWS * operand.fragment.registers
         everyone &= pointing[None, :]
     return Sites(load.name, load.opcode, load.bytes, address, None, everyone, np.zeros_like(everyone))
 
@@ -289,10 +289,10 @@ def _sectors(sites: Sites, reading: Lanes) -> int:
 
 def by_warp(values: NDArray[Any], fill: int) -> NDArray[Any]:
     """(instructions, threads) -> (instructions x warps, 32), lanes that a block's last warp lacks filled."""
-    lacking = -values.shape[1] % WARP_SIZE
+    lacking = -values.shape[1] % WARP
     if not lacking:
-        return values.reshape(-1, WARP_SIZE)
-    return np.pad(values, ((0, 0), (0, lacking)), constant_values=fill).reshape(-1, WARP_SIZE)
+        return values.reshape(-1, WARP)
+    return np.pad(values, ((0, 0), (0, lacking)), constant_values=fill).reshape(-1, WARP)
 
 
 def distinct(values: Offsets, counted: Lanes) -> Offsets:
@@ -315,7 +315,7 @@ def patterns(sites: Sites, active: Lanes) -> Iterator[tuple[list[int], int]]:
     distance = np.where(active, address - rows[:, None], np.int64(-1))
     warps = np.ascontiguousarray(distance[active.any(1)])
     # As bytes: np.unique's axis=0 makes each lane a field, which is slow.
-    rows_as_bytes = warps.view(np.dtype((np.void, warps.itemsize * WARP_SIZE))).reshape(-1)
+    rows_as_bytes = warps.view(np.dtype((np.void, warps.itemsize * WARP))).reshape(-1)
     _, first, times = np.unique(rows_as_bytes, return_index=True, return_counts=True)
     yield from zip(warps[first].tolist(), times.tolist(), strict=True)
 
@@ -341,7 +341,7 @@ def _copies(sites: Sites) -> Iterator[tuple[tuple[list[int], list[int]], int]]:
     ]
     found, times = np.unique(np.concatenate(ends, axis=1), axis=0, return_counts=True)
     for pattern, count in zip(found.tolist(), times.tolist(), strict=True):
-        source, shared = ([each for each in end if each >= 0] for end in (pattern[:WARP_SIZE], pattern[WARP_SIZE:]))
+        source, shared = ([each for each in end if each >= 0] for end in (pattern[:WARP], pattern[WARP:]))
         yield (source, shared), count
 
 

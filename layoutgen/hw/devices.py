@@ -55,7 +55,8 @@ class Device:
         shared_banks, bank_bytes: successive words, of bank_bytes, lie in successive banks; each serves one a clock.
         l2_caches: the L2 is so many equal caches, each for its share of the SMs.
         llc_mb: the cache between L2 and memory, 2^20 bytes; 0 for none.
-        mma_flop_per_clock: operations of one SM in a clock by mma.sync on 16-bit floats; 0 where that isn't known.
+        mma_flop_per_clock: operations of one SM in a clock by mma.sync, or MFMA, on 16-bit floats; 0 where that isn't
+            known.
     """
 
     name: str
@@ -109,15 +110,16 @@ class Device:
         return min(2.0 * self.fp32_lanes_per_sm, self.fp32_tflops * 1e6 / (self.sms * self.boost_mhz))
 
     def mma_rate(self, dtype: str) -> float | None:
-        """Operations of one SM in a clock by mma.sync on elements of that type; None where that isn't known.
+        """Operations of one SM in a clock by mma.sync, or MFMA, on elements of that type; None where that isn't known.
 
         16-bit floats set the rate: half of it for tf32, twice for 8-bit integers (whitepapers of A100 and H100).
         Hopper's mma.sync multiplies 8-bit floats as f16, at that rate. Of f64, A100 has a sixteenth, H100 an eighth.
+        CDNA 3 has an eighth of f64 and f32 (white paper: 2048 FP16 operations a clock and compute unit, 256 of those).
         """
         if not self.mma_flop_per_clock:
             return None
         f64 = 1 / 16 if self.cc == (8, 0) else 1 / 8
-        scale = {"f16": 1, "bf16": 1, "tf32": 1 / 2, "s8": 2, "u8": 2, "e4m3": 1, "e5m2": 1, "f64": f64}
+        scale = {"f16": 1, "bf16": 1, "tf32": 1 / 2, "s8": 2, "u8": 2, "e4m3": 1, "e5m2": 1, "f64": f64, "f32": 1 / 8}
         return self.mma_flop_per_clock * scale[dtype]
 
     @property
@@ -225,12 +227,22 @@ _MI300X = Device(
     shared_unit=512,
     l2_caches=8,
     llc_mb=256,
+    mma_flop_per_clock=2048,
 )  # fmt: skip
 
 DEVICES: Mapping[str, Device] = {
     **{row[0]: Device(*row, **limits(row[1])) for row in _PRODUCTS},
     _MI300X.name: _MI300X,
 }
+
+
+def of_amd(arch: str) -> Device | None:
+    """The device of an architecture of AMD's; None for one of NVIDIA's, of which there may be one here.
+
+    >>> of_amd("gfx942").name, of_amd("sm_90a")
+    ('mi300x', None)
+    """
+    return next((known for known in DEVICES.values() if known.cc is None and known.arch == arch), None)
 
 
 def device(name: str) -> Device:

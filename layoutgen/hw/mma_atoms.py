@@ -109,23 +109,6 @@ def _mnemonic(m: int, n: int, k: int, c: str, a: str, b: str, suffix: str) -> st
     return f"mma.sync.aligned.m{m}n{n}k{k}.row.col{saturate}.{types}{bitwise}"
 
 
-def accumulator_of(atom: MmaAtom) -> tuple[str, str]:
-    """Who holds what of a warp's C, as text: (lane_m, lane_n) -> lane, and the values of a lane in m and in n.
-
-    Raises:
-        LayoutError: its accumulators are not those of mma.sync's common form, 8 rows by 4 lanes of pairs.
-
-    >>> accumulator_of(mma_atom("SM80_16x8x16_F32F16F16F32_TN"))
-    ('(8,4):(4,1)', '<2:8, 2:1>')
-    """
-    m, n, _ = atom.layouts.shape_mnk
-    if atom.layouts.c != fragment(m, n, 2):
-        raise LayoutError(
-            "an atom's accumulators are 8 rows by 4 lanes of pairs", got=f"{atom.layouts.c} of {atom.name}"
-        )
-    return "(8,4):(4,1)", f"<{m // 8}:{8 if m > 8 else 1}, 2:1>"
-
-
 MMA_ATOMS: dict[str, MmaAtom] = {atom.name: atom for atom in _atoms()}
 
 

@@ -26,9 +26,9 @@ TRANSPOSE_K = 8  # a 32-byte sector holds eight words of a k-contiguous row
 GlobalMode = Literal["x", "k"]
 
 
-def default_atom(spec: Spec) -> Literal["cp.async", "ldg"]:
-    """What a copy is made of where the spec doesn't say: without stages there is but one way."""
-    return "cp.async" if spec.shared.stages else "ldg"
+def default_atom(spec: Spec) -> Literal["cp.async", "ldg.sts", "ldg"]:
+    """What a copy is made of where the spec doesn't say: without stages there is but one way, nor is there on AMD's."""
+    return "ldg" if not spec.shared.stages else "ldg.sts" if spec.amd else "cp.async"
 
 
 def atom_of(spec: Spec, operand: OperandName) -> CopyAtom:
@@ -41,7 +41,7 @@ def atom_of(spec: Spec, operand: OperandName) -> CopyAtom:
         rule, allowed, fix = "without stages of shared memory, threads load what they multiply", "ldg", "ldg"
     else:
         rule = "what stages of shared memory hold is copied there"
-        allowed, fix = "cp.async or ldg.sts", "cp.async"
+        allowed, fix = "ldg.sts" if spec.amd else "cp.async or ldg.sts", default_atom(spec)
     raise PlanError(
         rule,
         got=f"copies.{operand}.atom: {atom.name} with shared.stages: {stages}",

@@ -8,7 +8,6 @@ from layoutgen.errors import PlanError
 from layoutgen.plan.chain import Epilogue, Link
 from layoutgen.plan.model import CTile, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, vector_width
-from layoutgen.plan.tile import WARP_SIZE
 from layoutgen.spec import Spec
 
 INTEGERS = ("s32", "s8", "u8")  # of C's types
@@ -22,13 +21,14 @@ def plan_epilogue(spec: Spec, tile: CTile, threads: ThreadMap, align: int) -> Ep
     """C and D are contiguous in n with rows aligned to `align` bytes; each access takes a run of one thread's n values.
 
     A run of `vector` values is contiguous in n and starts on a multiple of `vector` (see vector_width), which divides
-    the values of n, and by the variant's requirements the columns of C and D: an access is whole or outside.
+    the values of n, and by the variant's requirements the columns of C and D: an access is whole or outside. Lanes of
+    mma.sync hold pairs of columns and may pass them on; MFMA's hold columns one by one.
     Raises PlanError where the chain has no meaning.
     """
     dtype = spec.operands.c.dtype
     itemsize, value_n, thread_n, exchange = ITEMSIZE[dtype], tile.value_mode[1], threads.n, 1
     wanted = max(1, min(align, VECTOR_BYTES) // itemsize)
-    if spec.tiling.atom:
+    if spec.tiling.atom and not spec.amd:
         value_n, thread_n, exchange = _exchanged(tile, threads, wanted)
     vector = vector_width(value_n, (thread_n,), wanted)
     first, chain = _plan_chain(spec)
@@ -41,7 +41,7 @@ def plan_epilogue(spec: Spec, tile: CTile, threads: ThreadMap, align: int) -> Ep
         value_n=value_n,
         exchange=exchange,
         first=first,
-        row_lanes=_row_lanes(threads),
+        row_lanes=_row_lanes(tile, threads),
         turns=_turns(tile, spec.epilogue),
         reads_c=first != "s32" or dtype in INTEGERS,
         chain=tuple(_link(*each, vector) for each in chain),
@@ -109,10 +109,11 @@ def _turns(tile: CTile, chain: tuple[Step, ...]) -> int:
     return turns
 
 
-def _row_lanes(threads: ThreadMap) -> tuple[int, ...]:
-    rows = threads.m.offsets()[:WARP_SIZE]
-    bits = [1 << bit for bit in range(WARP_SIZE.bit_length() - 1)] if rows.size == WARP_SIZE else []
-    return tuple(bit for bit in bits if all(rows[lane] == rows[lane ^ bit] for lane in range(WARP_SIZE)))
+def _row_lanes(tile: CTile, threads: ThreadMap) -> tuple[int, ...]:
+    lanes = tile.lanes.size
+    rows = threads.m.offsets()[:lanes]
+    bits = (1 << bit for bit in range(lanes.bit_length() - 1))
+    return tuple(bit for bit in bits if all(rows[lane] == rows[lane ^ bit] for lane in range(lanes)))
 
 
 def _link(step: Step, value: Value, tensor: Tensor | None, vector: int) -> Link:
@@ -142,5 +143,5 @@ def _exchanged(tile: CTile, threads: ThreadMap, wanted: int) -> tuple[Layout, La
     )
     lane_n = tile.lane_mode[1]
     own, others = composition(lane_n, Layout(exchange, 1)), composition(lane_n, Layout(QUAD // exchange, exchange))
-    lanes, warps = make_layout(each, others, Layout(WARP_SIZE // QUAD, 0)), threads.n[1]
+    lanes, warps = make_layout(each, others, Layout(tile.lanes.size // QUAD, 0)), threads.n[1]
     return coalesce(make_layout(columns, own, rest)), make_layout(lanes, warps), exchange

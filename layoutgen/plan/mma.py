@@ -11,8 +11,9 @@ from typing import Literal
 
 from layoutgen.algebra import Layout, composition, make_layout
 from layoutgen.errors import PlanError
-from layoutgen.hw.mma_atoms import MMA_ATOMS, accumulator_of
+from layoutgen.hw.mma_atoms import MMA_ATOMS
 from layoutgen.hw.types import MmaAtom
+from layoutgen.hw.warp_atoms import WARP, WARP_ATOMS, accumulator_of, is_mfma
 from layoutgen.plan.model import AtomFragment, OperandName, Shared, ThreadMap
 from layoutgen.plan.storage import (
     ITEMSIZE,
@@ -24,7 +25,7 @@ from layoutgen.plan.storage import (
     vector_width,
     write_default,
 )
-from layoutgen.plan.tile import WARP_SIZE, composing, warp_tile
+from layoutgen.plan.tile import composing, warp_tile
 from layoutgen.spec import Spec
 
 ROWS, LANES = 8, 4  # of a matrix: x by registers along k
@@ -45,18 +46,20 @@ def atom_of(spec: Spec) -> MmaAtom:
                 "without an MMA atom, threads multiply and add in f32",
                 got=f"a {found[0]}, b {found[1]}, accumulate {found[2]}, c {operands.c.dtype}",
                 allowed="f32",
-                fix=f"write tiling.atom: {_suggested(found)}" if _suggested(found) else "write f32",
+                fix=f"write tiling.atom: {_suggested(spec, found)}" if _suggested(spec, found) else "write f32",
                 where=spec.where("operands"),
             )
         return SCALAR
-    atom = MMA_ATOMS[given]
+    atom = WARP_ATOMS[given]
     takes = tuple(each.lower() for each in (atom.a, atom.b, atom.c))
     if found != takes:
         raise PlanError(
             "operands must be of the types that the atom multiplies, and sums be of the type that it adds in",
             got=f"a {found[0]}, b {found[1]}, accumulate {found[2]} with {given}",
             allowed=f"a {takes[0]}, b {takes[1]}, accumulate {takes[2]}",
-            fix=f"write tiling.atom: {_suggested(found)}" if _suggested(found) else "change the operands' types",
+            fix=f"write tiling.atom: {_suggested(spec, found)}"
+            if _suggested(spec, found)
+            else "change the operands' types",
             where=spec.where("operands"),
         )
     stored = _STORED[takes[2]]
@@ -80,21 +83,39 @@ def atom_of(spec: Spec) -> MmaAtom:
     return atom
 
 
-def _suggested(types: tuple[str, ...]) -> str | None:
+def _suggested(spec: Spec, types: tuple[str, ...]) -> str | None:
     """The atom with the largest K for these types of A, B and the accumulator."""
+    family = "v_mfma" if spec.amd else "SM8"
     fitting = [
         atom
-        for atom in MMA_ATOMS.values()
-        if atom.name.startswith("SM8") and tuple(each.lower() for each in (atom.a, atom.b, atom.c)) == types
+        for atom in WARP_ATOMS.values()
+        if atom.name.startswith(family) and tuple(each.lower() for each in (atom.a, atom.b, atom.c)) == types
     ]
     return (
         max(fitting, key=lambda atom: atom.layouts.shape_mnk[2] * atom.layouts.shape_mnk[0]).name if fitting else None
     )
 
 
+def require_arch(spec: Spec) -> None:
+    """Raise PlanError where the spec's atom is an instruction of the other vendor's."""
+    given = spec.tiling.atom
+    if given is not None and is_mfma(given) != spec.amd:
+        of = (
+            ("an AMD architecture, gfx942", "gfx942") if is_mfma(given) else ("one of NVIDIA's, such as sm_80", "sm_80")
+        )
+        raise PlanError(
+            "the spec's architecture has the atom's instruction",
+            got=f"{given} with arch: {spec.arch}",
+            allowed=f"with this atom, {of[0]}",
+            fix=f"write arch: {of[1]}, or an atom of {spec.arch}'s",
+            where=spec.where("tiling.atom"),
+        )
+
+
 def require_atom(spec: Spec) -> None:
-    """Raise PlanError where a spec's levels don't suit its atom: no shared memory to take fragments from, another owner
-    of C's values than its accumulators, warp tiles that it doesn't fill."""
+    """Raise PlanError where a spec's levels don't suit its atom: an architecture without it, no shared memory to take
+    fragments from, another owner of C's values than its accumulators, warp tiles that it doesn't fill."""
+    require_arch(spec)
     if spec.tiling.atom is None:
         return
     if spec.shared.stages == 0:
@@ -105,7 +126,7 @@ def require_atom(spec: Spec) -> None:
             fix="write shared.stages: 3",
             where=spec.where("shared.stages"),
         )
-    atom = MMA_ATOMS[spec.tiling.atom]
+    atom = WARP_ATOMS[spec.tiling.atom]
     lanes, values = accumulator_of(atom)
     own = {"lanes": str(spec.tiling.lanes), "values": f"<{', '.join(map(str, spec.tiling.values))}>"}
     for key, of_atom in (("lanes", lanes), ("values", values)):
@@ -170,7 +191,7 @@ def plan_matrices(spec: Spec, name: OperandName, shared: Shared, threads: Thread
         row = composition(at_x, Layout(ROWS, 1))
         if matrices:  # lane -> row of matrix 0, 1, ..; the others repeat them
             pointer = row if walk == "k" else composition(storage_k, Layout(ROWS, 1))
-            lane = make_layout(pointer, first, Layout(WARP_SIZE // (ROWS * together), 0))
+            lane = make_layout(pointer, first, Layout(WARP // (ROWS * together), 0))
         else:
             lane = make_layout(composition(storage_k, Layout(LANES, per_register)), row)
         thread = make_layout(lane, composition(storage_x, warp))

@@ -11,9 +11,11 @@ from typing import Literal
 
 from layoutgen.algebra import ComposedLayout, Layout, Swizzle
 from layoutgen.hw.atoms import CopyAtom
+from layoutgen.hw.devices import capability
 from layoutgen.hw.types import MmaAtom
 from layoutgen.plan.chain import Epilogue
 from layoutgen.plan.issue import IssueOrder
+from layoutgen.plan.raster import Schedule
 
 Mode = Literal["m", "n", "k"]
 OperandName = Literal["a", "b"]
@@ -64,7 +66,7 @@ class CTile:
 
 @dataclass(frozen=True, slots=True)
 class ThreadMap:
-    """thread -> coordinate in the block tile of C, by mode; thread = lane + 32 * warp."""
+    """thread -> coordinate in the block tile of C, by mode; thread = lane + lanes * warp, modes (lane, warp)."""
 
     threads: int
     m: Layout
@@ -124,8 +126,8 @@ class Fragment:
 class AtomFragment(Fragment):
     """A fragment of an MMA atom's operands, in the atoms' registers: of atom 0, then of atom 1, along x.
 
-    registers: of one load; ldmatrix brings one of each of as many 8 x 8 matrices of 16 bits, others one. of_atom: the
-    registers of one atom. atoms: how many atoms a warp has along x.
+    registers: of one load; ldmatrix brings one of each of as many 8 x 8 matrices of 16 bits, MFMA's loads all of an
+    atom's, others one. of_atom: the registers of one atom. atoms: how many atoms a warp has along x.
     """
 
     registers: int
@@ -319,24 +321,10 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """Which block computes which (m, n, k0, k1). Data-parallel: one full k range a tile, no partial results to meet.
-    stream_k: blocks share tiles where whole ones would leave some idle; the one that begins a tile adds up its parts.
-
-    raster: the mode that neighbouring blocks walk within a group; group: tiles in that mode before the other advances.
-    """
-
-    kind: Literal["data_parallel", "stream_k"]
-    raster: Literal["along_m", "along_n"]
-    group: int
-    min_blocks: int
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders them, low first.
 
-    atom: what multiplies: one FFMA, or a warp's mma.sync. dtype: of C and D; A and B have their own.
+    atom: what multiplies: one FFMA, or a warp's mma.sync or MFMA. dtype: of C and D; A and B have their own.
     """
 
     name: str
@@ -356,6 +344,16 @@ class Plan:
     order: IssueOrder
     schedule: Schedule
     epilogue: Epilogue
+
+    @property
+    def amd(self) -> bool:
+        """Whether it is for an architecture of AMD's: warps are wavefronts, and shared memory is LDS."""
+        return capability(self.arch) is None
+
+    @property
+    def warp_size(self) -> int:
+        """Lanes of a warp."""
+        return self.tile.lanes.size
 
     @property
     def shared_bytes(self) -> int:

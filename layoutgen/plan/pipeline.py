@@ -13,8 +13,10 @@ only after the barrier that follows its last read. What goes through registers i
 stored, so that the multiply-adds of a turn hide its way.
 
 With one stage nothing overlaps: a turn multiplies the tile that is there, k by k; threads meet; the next tile is
-fetched; they meet again. With none there is nothing to share and nobody to meet: a thread multiplies the fragments that
-it holds and loads those of the next tile.
+fetched; they meet again. On AMD's, which have no cp.async, that tile waits in registers: it is stored between the two
+meetings, and the one after it is loaded then, to arrive while this one is multiplied (Triton's pipeline there with
+num_stages=2). With none there is nothing to share and nobody to meet: a thread multiplies the fragments that it holds
+and loads those of the next tile.
 
 A spec may deal copies out over the k of a turn, since fragment loads that stand behind all of them at once wait in the
 memory pipe. Fetches are guarded, not branched around: past a branch the compiler moves a whole tile's multiply-adds
@@ -69,13 +71,20 @@ def deal(moves: list[Move], steps: int) -> list[list[Step]]:
 
 
 def plan_program(
-    copies: dict[OperandName, Fetch], stages: int, block_k: int, depth: int, spread: tuple[int, int]
+    copies: dict[OperandName, Fetch],
+    stages: int,
+    block_k: int,
+    depth: int,
+    spread: tuple[int, int],
+    *,
+    held: bool = False,
 ) -> Program:
     """copies by operand, stages and k-tile depth -> Program.
 
     depth: how many k fragments are loaded for together; it divides block_k. spread: the k of a turn, from the first up
     to the last, over which copies are dealt out where there are stages to copy ahead; at most block_k - depth, since
-    the last fragments of a turn are the next tile's.
+    the last fragments of a turn are the next tile's. held: with one stage, whose copies all go through registers, the
+    next tile waits there.
     """
     staged = [name for name, copy in copies.items() if copy.atom.through_registers]
     asynchronous = [name for name in copies if name not in staged]
@@ -110,6 +119,9 @@ def plan_program(
         turn: list[Step] = []
         for k in range(0, block_k, depth):
             turn += [LoadFragment(k, 0, depth), *(Mma(slot) for slot in range(depth))]
+        if held:
+            meet = [*store, *fetch(), *arrive()]
+            return Program((*fetch(first=True), *meet), (*turn, Barrier(), *meet))
         return Program((*fetch(first=True), *store, *arrive()), (*turn, Barrier(), *fetch(), *store, *arrive()))
 
     # With two stages every copy is waited for, and groups tell nothing apart.

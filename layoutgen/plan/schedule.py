@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from layoutgen.plan.model import CTile, Schedule
+from layoutgen.plan.model import CTile
+from layoutgen.plan.raster import Schedule
 from layoutgen.spec import Spec
 
 
@@ -25,7 +26,8 @@ class WorkRange:
 
 def plan_schedule(spec: Spec) -> Schedule:
     """Spec -> Schedule."""
-    return Schedule(spec.schedule.kind, spec.schedule.raster, spec.schedule.group, spec.schedule.min_blocks)
+    given = spec.schedule
+    return Schedule(given.kind, given.raster, given.group, given.min_blocks, given.waves_per_eu)
 
 
 def raster_words(schedule: Schedule) -> str:

@@ -20,6 +20,7 @@ from layoutgen.algebra import (
 )
 from layoutgen.algebra.int_tuple import prime_factors, unflatten
 from layoutgen.errors import PlanError
+from layoutgen.hw.warp_atoms import WARP_ATOMS
 from layoutgen.plan.model import PLAIN, Access, Fragment, Mode, Opcode, OperandName, Shared
 from layoutgen.plan.tile import composing
 from layoutgen.spec import Spec
@@ -62,6 +63,9 @@ def default_of(spec: Spec, operand: OperandName, extent: int, contiguous: Mode) 
     block_k, dtype = spec.tiling.block[2], getattr(spec.operands, operand).dtype
     if spec.tiling.atom is None:
         return default_shared(extent, block_k, contiguous)
+    if spec.amd:  # a lane reads a run of k at once
+        run = WARP_ATOMS[spec.tiling.atom].layouts.a[1].size
+        return swizzled_shared(extent, block_k, "k", ITEMSIZE[dtype], run * ITEMSIZE[dtype])
     walk: Literal["x", "k"] = "k" if contiguous == "k" or ITEMSIZE[dtype] == 1 else "x"
     matrices = by_matrices(dtype, walk)
     return swizzled_shared(extent, block_k, walk, ITEMSIZE[dtype], VECTOR_BYTES if matrices else SECTOR_BYTES)

@@ -17,8 +17,6 @@ from layoutgen.errors import LayoutError, PlanError, Where
 from layoutgen.plan.model import CTile, ThreadMap
 from layoutgen.spec import Spec
 
-WARP_SIZE = 32
-
 
 @contextmanager
 def composing(rule: str, where: Where, got: str, fix: str) -> Iterator[None]:
@@ -204,7 +202,7 @@ def map_threads(spec: Spec, tile: CTile) -> ThreadMap:
 
     Raises PlanError where lanes or warps do not number their positions 0, 1, .. once each, or not mode by mode.
     """
-    for key, ids, count in (("lanes", tile.lanes, WARP_SIZE), ("warps", tile.warps, tile.warps.size)):
+    for key, ids, count in (("lanes", tile.lanes, spec.warp_size), ("warps", tile.warps, tile.warps.size)):
         if not numbers(ids, count):
             raise PlanError(
                 f"the {key} must number their positions 0 .. {count - 1}, each once",

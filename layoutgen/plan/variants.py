@@ -1,7 +1,7 @@
 """The variants of a spec: one plan for each pair of contiguous modes and alignment that has a kernel.
 
-Two families of main loops differ in what multiplies, and so in fragments and in their order: scalar FFMAs on outer
-products of a thread's values (storage.plan_fragment), and MMA atoms of whole warps (mma).
+Families of main loops differ in what multiplies, and so in fragments and in their order: scalar FFMAs on outer products
+of a thread's values (storage.plan_fragment), and MMA atoms of whole warps (mma) or wavefronts (mfma).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from layoutgen.errors import PlanError, counted
 from layoutgen.plan.copies import GlobalMode, plan_copy, plan_fetch
 from layoutgen.plan.epilogue import plan_epilogue
+from layoutgen.plan.mfma import plan_runs
 from layoutgen.plan.mma import atom_of, atoms_of, plan_matrices, require_atom
 from layoutgen.plan.model import (
     Copy,
@@ -108,11 +109,11 @@ class _Operands:
             return Operand(**common, copy=plan_fetch(self.spec, name, thread, value, walk, align, as_given=key[3]))
         if (name, contiguous) not in self._stored:
             shared = place_shared(self.spec, name, self.spec.tiling.block[index], contiguous)
-            fragment = (
-                plan_matrices(self.spec, name, shared, self.threads, self.atom)
-                if self.spec.tiling.atom
-                else plan_fragment(self.spec, name, shared, thread, value)
-            )
+            if self.spec.tiling.atom:
+                by_atom = plan_runs if self.spec.amd else plan_matrices
+                fragment: Fragment = by_atom(self.spec, name, shared, self.threads, self.atom)
+            else:
+                fragment = plan_fragment(self.spec, name, shared, thread, value)
             self._stored[name, contiguous] = shared, fragment
         shared, fragment = self._stored[name, contiguous]
         if key not in self._copies:
@@ -162,6 +163,7 @@ def _plan(
             k_blocks,
             depth,
             _spread(spec, depth, k_blocks),
+            held=spec.amd and all(each.copy.atom.through_registers for each in (a, b)),
         ),
         order=plan_order(spec, *counts),
         schedule=plan_schedule(spec),

@@ -10,6 +10,7 @@ from time import process_time
 import pytest
 
 from layoutgen.check import IllegalSpecError, Report, check, require_legal
+from layoutgen.emitted import emitted_specs
 from layoutgen.errors import PlanError
 from layoutgen.hw import atoms
 from layoutgen.hw.devices import DEVICES
@@ -17,7 +18,7 @@ from layoutgen.plan import copies
 from layoutgen.spec import load
 from tests.plan.drafts import Draft
 
-SPECS = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.yaml"))
+SPECS = sorted(emitted_specs().values())
 
 
 def report(device: str = "h200", **fields: object) -> Report:

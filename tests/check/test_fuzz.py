@@ -16,10 +16,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from layoutgen import paths
 from layoutgen.check import Report, check
 from layoutgen.check.rules import RULES
 from layoutgen.emit import emit
+from layoutgen.emitted import emitted_specs
 from layoutgen.errors import SpecError
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan.model import Copy, SharedOperand
@@ -52,7 +52,7 @@ def mutant(seed: int) -> Draft:
 
 @cache
 def shipped() -> list[Draft]:
-    return [of_spec(load(path)) for path in paths.shipped_specs().values()]
+    return [of_spec(load(path)) for path in emitted_specs().values()]
 
 
 @contextmanager

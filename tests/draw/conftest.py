@@ -8,6 +8,7 @@ import pytest
 
 from layoutgen import paths, spec
 from layoutgen.draw import LEVELS, SHARED_LEVELS
+from layoutgen.emitted import emitted_specs
 from layoutgen.plan import Plan, plan
 from tests.explain.stages import spread
 from tests.plan.drafts import Draft
@@ -41,12 +42,10 @@ ALIKE = (
     "mma_bf16_128x256x64", "mma_f16_128x256x32", "triton_f16_128x256x64", "triton_f16_128x128x32",
     "triton_f16_64x128x32",
 )  # fmt: skip
-NAMES = (*(name for name in paths.shipped_specs() if name not in ALIKE), *DRAFTS)
+NAMES = (*(name for name in emitted_specs() if name not in ALIKE), *DRAFTS)
 WITHOUT_STAGES = ("ladder_01_naive", "ladder_02_coalesced", "registers")
 ATOM_NAMES = tuple(
-    name
-    for name, path in paths.shipped_specs().items()
-    if name not in ALIKE and spec.load(path).tiling.atom is not None
+    name for name, path in emitted_specs().items() if name not in ALIKE and spec.load(path).tiling.atom is not None
 )
 SHARED_NAMES = tuple(name for name in NAMES if name not in WITHOUT_STAGES)
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from layoutgen import paths
 from layoutgen.algebra import ComposedLayout, Layout, evaluate
 from layoutgen.algebra.explain import EXPLAINED
+from layoutgen.emitted import emitted_specs
 from layoutgen.errors import PlanError, RequestError
 from layoutgen.explain import Explanation, SharedSource, Source, Step, explain
 from layoutgen.facts import cover_copy
@@ -25,7 +26,7 @@ from tests.explain.stages import DEEP, NONE, ONE
 from tests.plan.drafts import Draft, draft, drafts
 from tests.plan.naive import owned, words
 
-SHIPPED = [load(path) for name, path in paths.shipped_specs().items() if name not in ALIKE]
+SHIPPED = [load(path) for name, path in emitted_specs().items() if name not in ALIKE]
 TILE = {f"tile.{name}_mode.{i}" for name in ("warp", "lane", "value") for i in (0, 1)} | {"threads.m", "threads.n"}
 OPERAND = {
     "shared.layout", "copy.thread_x", "copy.thread_k", "copy.element_x", "copy.element_k", "copy.write.base",

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from layoutgen import paths
+from layoutgen.emitted import emitted_specs
 from layoutgen.explain import explain
 from layoutgen.explain.words import runs
 from layoutgen.plan import plan
@@ -17,7 +18,7 @@ from tests.explain.stages import DEEP, NONE, ONE, spread
 from tests.plan.drafts import Draft
 
 SGEMM = paths.shipped_specs()["sgemm_128x256x16"]
-SHIPPED = [load(path) for path in paths.shipped_specs().values()]
+SHIPPED = [load(path) for path in emitted_specs().values()]
 
 
 def program_lines(spec: Spec, program: Program | None = None) -> list[str]:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from layoutgen import paths, spec
+from layoutgen import spec
+from layoutgen.emitted import emitted_specs
 from layoutgen.plan import Plan, plan
 from tests.kernels.harness import cases, failure, kernel, schedules
 from tests.kernels.small import SMALL, small
 
-SPECS = sorted(paths.specs().rglob("*.yaml"))
+SPECS = sorted(emitted_specs().values())
 LARGE = 128 * 128  # elements of C
 
 

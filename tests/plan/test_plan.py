@@ -12,6 +12,7 @@ import pytest
 from hypothesis import event, given, settings
 
 from layoutgen.algebra import Layout
+from layoutgen.emitted import emitted_specs
 from layoutgen.errors import PlanError
 from layoutgen.plan import Plan, plan
 from layoutgen.spec import load
@@ -19,7 +20,7 @@ from tests.plan.drafts import Draft, draft, drafts, of_spec
 from tests.plan.naive import owned, repetitions
 from tests.plan.proofs import prove, prove_of_atoms
 
-SPECS = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.yaml"))
+SPECS = sorted(emitted_specs().values())
 VARIANTS = [f"a{a}_b{b}_{n}B" for n in (16, 4) for a in "km" for b in "nk"]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from layoutgen.emitted import emitted_specs
 from layoutgen.plan import Plan, plan, plan_primary
 from layoutgen.plan.model import CopyTile, LoadTile, Mma, Step, StoreTile, Wait
 from layoutgen.plan.pipeline import plan_program
@@ -17,7 +18,7 @@ from layoutgen.spec import load
 from tests.plan.drafts import Draft
 from tests.plan.machine import Hazard, Machine
 
-SPECS = sorted((Path(__file__).resolve().parents[2] / "specs").rglob("*.yaml"))
+SPECS = sorted(emitted_specs().values())
 ATOMS = ("cp.async", "ldg.sts")
 BY_K = {"shared_a": "({x},{k}):({k},1)", "shared_b": "({x},{k}):({k},1)"}  # fragments of several k at a time
 
