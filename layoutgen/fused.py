@@ -55,7 +55,11 @@ def applied(
 
 def off(d: torch.Tensor, x: torch.Tensor, size: torch.Tensor) -> float:
     """The largest |d - x| / size of any element, in float64; of integers, what rounding to the nearest and saturation
-    don't explain. NaN or infinity where d has one."""
+    don't explain. NaN or infinity where d has one.
+
+    Of a product computed as written it is at most K 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms,
+    section 3.5).
+    """
     if d.is_floating_point():
         return float(((d.double() - x).abs() / size).max())
     held = torch.iinfo(d.dtype)

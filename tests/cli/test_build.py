@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from layoutgen import build, ops, paths, report, run, smoke, spec
+from layoutgen import build, fused, ops, paths, report, run, smoke, spec
 from layoutgen.check import IllegalSpecError, check
 from layoutgen.emitted import emitted_specs
 from layoutgen.errors import BuildError
@@ -180,15 +180,19 @@ def test_every_variant_takes_its_own_shapes_and_the_first_is_ragged(name: str) -
         operator = ops.Operator(one, (each,))  # an operator of this variant alone: it runs this one or none
         ragged, whole, *_ = smoke.shapes(each, on_gpu=True)
         for shape in (ragged, whole):
-            assert operator.variant_for(*smoke.operands(each, shape, random)) is each
+            tensors = fused.random_tensors(each, shape, random)
+            read = {tensor.name: tensors[tensor.name] for tensor in each.epilogue.tensors if not tensor.written}
+            assert operator.variant_for(*smoke.operands(each, shape, random), **read) is each
         assert all(extent % tile for extent, tile in zip(ragged, each.tile.block, strict=True))
         assert not any(extent % tile for extent, tile in zip(whole, each.tile.block, strict=True))
 
 
 def test_the_error_is_relative_to_the_magnitudes() -> None:
-    a, b = torch.tensor([[3.0, -3.0]]), torch.tensor([[1.0], [1.0]])
-    assert smoke.largest_error(torch.tensor([[0.6]]), a, b) == pytest.approx(0.1)
-    assert smoke.largest_error(torch.zeros(1, 1), a, b) == 0
+    exact, size = torch.tensor([[0.0]]).double(), torch.tensor([[6.0]]).double()
+    assert fused.off(torch.tensor([[0.6]]), exact, size) == pytest.approx(0.1)
+    assert fused.off(torch.zeros(1, 1), exact, size) == 0
+    assert fused.off(torch.tensor([[127, 3]], dtype=torch.int8), exact + torch.tensor([300, 2.5]), size) == 0
+    assert fused.off(torch.tensor([[4]], dtype=torch.int8), exact + 2.5, size) == pytest.approx(1 / 6)
 
 
 @pytest.mark.gpu
