@@ -204,6 +204,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         },
         "order": order,
         "chain": chain_view(plan),
+        "products": plan.products,
         "epilogue": {
             "bytes": vector_bytes,
             "type": vector_type(plan.dtype, vector_bytes),

@@ -109,8 +109,9 @@ def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], 
     """One turn of a kernel's main loop as (mnemonic, operands), such as ("FFMA", "R7, R2.reuse, R4, R7").
 
     A loop is the code from a label to the last branch back to it; the main loop is the longest that has no other in it,
-    since a block with several tiles loops over them, too, and of those with tensor cores' instructions, where there are
-    any, since an epilogue may loop as well. Instructions that never execute are left out.
+    since a block with several tiles loops over them, too. Where some have tensor cores' instructions, it is the shortest
+    of those with most of them, since an epilogue may loop as well, and what is summed again with guards. Instructions
+    that never execute are left out.
 
     Raises:
         BuildError: as `sass`.
@@ -131,8 +132,10 @@ def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], 
                 loops[start] = len(executed)
     innermost = [(a, b) for a, b in loops.items() if not any(a < c and d <= b for c, d in loops.items())]
     bodies = [tuple(executed[first:end]) for first, end in innermost]
-    multiplying = [body for body in bodies if any(_MMA.match(mnemonic) for mnemonic, _ in body)]
-    return max(multiplying or bodies, key=len, default=())
+    multiplying = [sum(_MMA.match(mnemonic) is not None for mnemonic, _ in body) for body in bodies]
+    if not any(multiplying):
+        return max(bodies, key=len, default=())
+    return min((body for body, count in zip(bodies, multiplying, strict=True) if count == max(multiplying)), key=len)
 
 
 def sass_counts(cubin: bytes) -> Counter[tuple[str, int]]:

@@ -32,8 +32,8 @@ def peak(plan: Plan, device: Device) -> float | None:
     """TFLOP/s at which the device multiplies as the plan does: FP32's, or its atoms'; None where that isn't known."""
     if not plan.uses_atoms:
         return device.fp32_tflops
-    rate = device.mma_rate(plan.a.dtype)
-    return None if rate is None else rate * device.boost_mhz * device.sms / 1e6
+    rate = device.mma_rate(plan.multiplied)
+    return None if rate is None else rate / plan.products * device.boost_mhz * device.sms / 1e6
 
 
 def roof(intensity: float, device: Device, plan: Plan | None = None) -> float:
@@ -236,8 +236,8 @@ def bound(
     rate = device.flop_per_clock
     if plan.uses_atoms:
         atom_m, atom_n, atom_k = plan.atom.layouts.shape_mnk
-        ffma = block_m * block_n * block_k / (atom_m * atom_n * atom_k)
-        rate = device.mma_rate(plan.a.dtype) or float("inf")
+        ffma = plan.products * block_m * block_n * block_k / (atom_m * atom_n * atom_k)
+        rate = (device.mma_rate(plan.multiplied) or float("inf")) / plan.products
     of_tile = [access for access in accesses if access.per == "k-tile"]
     other = sum(access.requests for access in of_tile)
     issued = ffma + other if loop is None else loop.instructions * plan.threads.threads / device.warp_size

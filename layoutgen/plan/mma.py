@@ -33,12 +33,20 @@ ROWS, LANES = 8, 4  # of a matrix: x by registers along k
 _FLOATS, _INTEGERS = ("f32", "f16", "bf16", "e4m3", "e5m2"), ("s32", "s8", "u8")
 _STORED = {"f32": (*_FLOATS, *_INTEGERS), "s32": (*_INTEGERS, *_FLOATS), "f64": ("f64", "f32")}
 SCALAR = MMA_ATOMS["UniversalFMA"]
+SPLIT = {"tf32x3": "TF32"}  # the type of the terms
 
 
 def atom_of(spec: Spec) -> MmaAtom:
     """What multiplies. Raises PlanError where the operands are not of its types, or its K doesn't divide the tile's."""
     given = spec.tiling.atom
     operands = spec.operands
+    if spec.tiling.split and not given:
+        raise PlanError(
+            "numbers are split for an atom that multiplies their terms",
+            got=f"tiling.split: {spec.tiling.split} without tiling.atom",
+            fix="write tiling.atom: SM80_16x8x8_F32TF32TF32F32_TN, or leave tiling.split out",
+            where=spec.where("tiling.split"),
+        )
     found = tuple(each.dtype for each in (operands.a, operands.b)) + (operands.accumulate,)
     if given is None:
         if any(dtype != "f32" for dtype in (*found, operands.c.dtype)):
@@ -52,6 +60,16 @@ def atom_of(spec: Spec) -> MmaAtom:
         return SCALAR
     atom = WARP_ATOMS[given]
     takes = tuple(each.lower() for each in (atom.a, atom.b, atom.c))
+    if spec.tiling.split:
+        if {atom.a, atom.b} != {SPLIT[spec.tiling.split]} or atom.c != "F32":
+            raise PlanError(
+                "the terms into which numbers are split are of the type that the atom multiplies",
+                got=f"tiling.split: {spec.tiling.split} with {given}",
+                allowed=f"an atom of {SPLIT[spec.tiling.split].lower()} that adds in f32",
+                fix="write tiling.atom: SM80_16x8x8_F32TF32TF32F32_TN, or leave tiling.split out",
+                where=spec.where("tiling.split"),
+            )
+        takes = ("f32", "f32", "f32")
     if found != takes:
         raise PlanError(
             "operands must be of the types that the atom multiplies, and sums be of the type that it adds in",

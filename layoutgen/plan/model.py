@@ -299,7 +299,13 @@ class Mma:
     slot: int
 
 
-Step = CopyTile | LoadTile | StoreTile | Commit | Wait | Barrier | Advance | LoadFragment | Mma
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Add what the atoms have summed to the accumulators, in f32, and let them begin anew: a tensor core cuts off what
+    lies below the last bit of its sums, and the longer they grow the more."""
+
+
+Step = CopyTile | LoadTile | StoreTile | Commit | Wait | Barrier | Advance | LoadFragment | Mma | Promote
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +330,8 @@ class Program:
 class Plan:
     """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders them, low first.
 
-    atom: what multiplies: one FFMA, or a warp's mma.sync or MFMA. dtype: of C and D; A and B have their own.
+    atom: what multiplies: one FFMA, or a warp's mma.sync or MFMA. dtype: of C and D; A and B have their own. products:
+    how many of the atom's make one of A and B, whose numbers are split into terms of its type where that is not 1.
     """
 
     name: str
@@ -344,6 +351,7 @@ class Plan:
     order: IssueOrder
     schedule: Schedule
     epilogue: Epilogue
+    products: int = 1
 
     @property
     def amd(self) -> bool:
@@ -364,6 +372,11 @@ class Plan:
     def uses_atoms(self) -> bool:
         """Whether warps multiply by MMA atoms; else each thread by itself, by FFMAs."""
         return self.atom.layouts.threads.size > 1
+
+    @property
+    def multiplied(self) -> str:
+        """The type that is multiplied: A's, or that of the terms into which its numbers are split."""
+        return self.atom.a.lower() if self.products > 1 else self.a.dtype
 
     @property
     def accumulate(self) -> str:

@@ -42,6 +42,7 @@ from layoutgen.plan.model import (
     Mma,
     OperandName,
     Program,
+    Promote,
     Step,
     StoreTile,
     Wait,
@@ -78,14 +79,16 @@ def plan_program(
     spread: tuple[int, int],
     *,
     held: bool = False,
+    promote: bool = False,
 ) -> Program:
     """copies by operand, stages and k-tile depth -> Program.
 
     depth: how many k fragments are loaded for together; it divides block_k. spread: the k of a turn, from the first up
     to the last, over which copies are dealt out where there are stages to copy ahead; at most block_k - depth, since
     the last fragments of a turn are the next tile's. held: with one stage, whose copies all go through registers, the
-    next tile waits there.
+    next tile waits there. promote: what atoms have summed is promoted at the end of each tile.
     """
+    promoted: list[Step] = [Promote()] * promote
     staged = [name for name, copy in copies.items() if copy.atom.through_registers]
     asynchronous = [name for name in copies if name not in staged]
     slots = fragment_slots(stages, block_k, depth)
@@ -119,6 +122,7 @@ def plan_program(
         turn: list[Step] = []
         for k in range(0, block_k, depth):
             turn += [LoadFragment(k, 0, depth), *(Mma(slot) for slot in range(depth))]
+        turn += promoted
         if held:
             meet = [*store, *fetch(), *arrive()]
             return Program((*fetch(first=True), *meet), (*turn, Barrier(), *meet))
@@ -147,4 +151,4 @@ def plan_program(
         for each in range(k, after):
             here += [*(beside[each] if each < last else []), Mma(each % slots)]
         steady += ahead + here if slots > depth else here + ahead
-    return Program(tuple(prologue), tuple(steady))
+    return Program(tuple(prologue), (*steady, *promoted))

@@ -35,6 +35,7 @@ from layoutgen.plan.tile import compose_tile, map_threads
 from layoutgen.spec import Spec
 
 MAX_STAGES = 8
+PRODUCTS = {"tf32x3": 3}  # of two terms each, but for that of the smaller ones
 
 
 def plan_variants(spec: Spec) -> Iterator[Plan]:
@@ -163,11 +164,13 @@ def _plan(
             k_blocks,
             depth,
             _spread(spec, depth, k_blocks),
+            promote=spec.tiling.split is not None,
             held=spec.amd and all(each.copy.atom.through_registers for each in (a, b)),
         ),
         order=plan_order(spec, *counts),
         schedule=plan_schedule(spec),
         epilogue=epilogue,
+        products=PRODUCTS.get(spec.tiling.split, 1),
     )
 
 

@@ -99,6 +99,8 @@ class Batch:
         self.place = np.zeros((self.warps, size, 32), np.int32)
         self.state = np.zeros((self.warps, size, 32), np.uint8)
         self.barriers = Barriers(self)
+        self.votes = np.zeros((2, 32 * self.warps, size), bool)  # that threads bring to a barrier, and whose turn it is
+        self.turn = np.zeros((32 * self.warps, size), np.uint8)
         self.races = Races(self) if options.races else None
         lockstep = options.warp_order == "lockstep"
         self.groups = [Group(self, range(0, self.warps))] if lockstep else [
@@ -113,6 +115,7 @@ class Batch:
         thread = np.arange(self.warps)[:, None, None] * 32 + np.arange(32)
         self.state[...] = np.where(thread < self.shape.threads, RUN, DONE)
         self.barriers.arrived.clear()
+        self.votes[...] = False
         if self.options.limit is not None:
             self.ceiling = [n + self.options.limit * self.warps * self.size for n in self.counts]
         if self.races is not None:

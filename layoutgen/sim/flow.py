@@ -42,12 +42,19 @@ class Barrier(Terminator):
     """A barrier of the block: bar.sync, barrier.sync, or (``arrive``) bar.arrive, which counts and doesn't wait.
 
     ``threads`` is how many it takes (None: all of the block). ``aligned``: all lanes of a warp come to it together.
+    ``vote``: the predicate that each brings to a barrier which stands before the instruction that counts them.
     """
 
     number: Ref
     threads: Ref | None
     arrive: bool
     aligned: bool
+    vote: Ref | None = None
+
+    @property
+    def implied(self) -> bool:
+        """Whether the instruction runs after it."""
+        return self.vote is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,8 @@ class Group:
 
     def _barrier(self, barrier: Barrier, place: int, active: Active, all_active: bool) -> int | None:
         frame = self.frame
+        if barrier.vote is not None:
+            self._vote(frame.row(barrier.vote), active)
         everyone = self.is_whole_block and all_active and active.keep is None
         fixed = barrier.number.row < 0 and int(frame.row(barrier.number)[0]) <= 15
         if everyone and barrier.threads is None and fixed:  # the common case: __syncthreads()
@@ -142,6 +144,11 @@ class Group:
             return place + 1
         self._put(self.place, active.lanes, place + 1)
         return None
+
+    def _vote(self, vote: Array, active: Active) -> None:
+        lanes = slice(None) if active.lanes is None else active.lanes
+        thread, block = self.frame.thread[lanes], self.frame.block[lanes]
+        self.batch.votes[self.batch.turn[thread, block], thread, block] = vote[lanes]
 
     def _wait(self, place: int, active: Active, number: Array | int, expected: Array) -> None:
         lanes = slice(None) if active.lanes is None else active.lanes

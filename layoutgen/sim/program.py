@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass
 
 from layoutgen.sim.alu import bind_merged, mergeable
-from layoutgen.sim.flow import Branch, Terminator, WarpBarrier
+from layoutgen.sim.flow import Barrier, Branch, Terminator, WarpBarrier
 from layoutgen.sim.frame import Active, Array, Frame, Op, Step
 from layoutgen.sim.instructions import decode
 from layoutgen.sim.parser import Instruction, Kernel
@@ -76,7 +76,7 @@ def _decode(kernel: Kernel) -> Program:
     def close(end: int, terminator: Terminator | None) -> None:
         nonlocal start
         runs.append((start, end, terminator))
-        start = end if terminator is None or isinstance(terminator, WarpBarrier) and terminator.implied else end + 1
+        start = end if terminator is None or _implied(terminator) else end + 1
 
     for ins in kernel.instructions:
         at = ins.index
@@ -92,9 +92,16 @@ def _decode(kernel: Kernel) -> Program:
         members = getattr(decoded, "members", None)
         if members is not None:
             close(at, WarpBarrier(ins, _guard(ins, names), members, implied=True))
+        if (barrier := getattr(decoded, "barrier", None)) is not None:
+            close(at, barrier)
     close(len(kernel.instructions), None)
     number[len(kernel.instructions)] = len(runs)
     return Program(kernel, names, tuple(_run(names, ops, number, *bounds) for bounds in runs))
+
+
+def _implied(terminator: Terminator) -> bool:
+    """Whether it stands before an instruction, and is none of the text."""
+    return isinstance(terminator, WarpBarrier | Barrier) and terminator.implied
 
 
 def _run(
@@ -102,9 +109,7 @@ def _run(
 ) -> Run:
     body = tuple(ops[i] for i in range(start, end))
     target = number[terminator.target] if isinstance(terminator, Branch) else -1
-    counted = (
-        end - start + (terminator is not None and not (isinstance(terminator, WarpBarrier) and terminator.implied))
-    )
+    counted = end - start + (terminator is not None and not _implied(terminator))
     return Run(body, tuple(_guard(op.ins, names) for op in body), terminator, target, start, counted)
 
 

@@ -280,3 +280,25 @@ def test_other_control_flow_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["membar.cta;", "membar.gl;", "fence.acq_rel.gpu;", "fence.sc.sys;"])
 def test_fences_change_nothing(text: str) -> None:
     assert run(kernel(f"{text}\nst.global.u32 [%d0], %r0;"))[0].tolist() == list(range(32))
+
+
+def test_a_vote_of_the_block_reaches_every_thread() -> None:
+    """Twice in a row, by one thread and by none; whatever the order of the warps."""
+    body = (
+        "setp.eq.u32 %p1, %r0, 70;\nbar.red.or.pred %p2, 0, %p1;\nsetp.gt.u32 %p1, %r0, 500;\n"
+        "bar.red.or.pred %p3, 0, %p1;\nselp.u32 %r1, 1, 0, %p2;\nselp.u32 %r2, 2, 0, %p3;\nadd.u32 %r1, %r1, %r2;\n"
+        "st.global.u32 [%d0], %r1;"
+    )
+    for options in ORDERS:
+        got, report = run(kernel(body), 96, options=options)
+        assert set(got.tolist()) == {1}
+        assert report.by_opcode()["bar.red.or.pred"] == 2 * 3
+
+
+def test_a_vote_counts_only_threads_of_its_block() -> None:
+    body = (
+        "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 1;\nbar.red.or.pred %p2, 0, %p1;\nselp.u32 %r2, 1, 0, %p2;\n"
+        "mul.wide.u32 %d2, %r1, 256;\nadd.s64 %d0, %d0, %d2;\nst.global.u32 [%d0], %r2;"
+    )
+    got, _ = run(kernel(body), 64, grid=(2, 1, 1), out=np.full(128, 7, np.uint32))
+    assert set(got[:64].tolist()) == {0} and set(got[64:].tolist()) == {1}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from layoutgen.sim.flow import Barrier, Branch, Exit, Terminator, Trap, WarpBarrier
 from layoutgen.sim.frame import Active, Frame, Op, Step
 from layoutgen.sim.instructions.forms import Decoder
@@ -20,6 +22,31 @@ class Nothing:
     def bind(self, frame: Frame) -> Step:
         def step(active: Active) -> None:
             return None
+
+        return step
+
+
+@dataclass(frozen=True, slots=True)
+class BlockVote:
+    """bar.red.or.pred: whether any thread of the block brought a true predicate to the ``barrier`` before it.
+
+    Votes have two places, used in turn: a warp that is on its way to the next one leaves those of the last untouched,
+    and none comes to the one after that before all have read them.
+    """
+
+    ins: Instruction
+    target: Ref
+    barrier: Barrier
+
+    def bind(self, frame: Frame) -> Step:
+        target, votes, turn = frame.row(self.target), frame.batch.votes, frame.batch.turn
+
+        def step(active: Active) -> None:
+            thread, block = frame.thread, frame.block
+            anyone = votes[turn[thread, block], :, block].any(1)
+            np.copyto(target, anyone, where=True if active.keep is None else active.keep)
+            chosen = slice(None) if active.lanes is None else active.lanes
+            turn[thread[chosen], block[chosen]] ^= 1
 
         return step
 
@@ -49,12 +76,16 @@ def _trap(ins: Instruction, names: RegisterMap) -> Terminator:
     return Trap(ins, _guard(ins, names))
 
 
-def _bar(ins: Instruction, names: RegisterMap) -> Terminator:
+def _bar(ins: Instruction, names: RegisterMap) -> Terminator | Op:
     guard = _guard(ins, names)
     mods = ins.opcode.split(".")[1:]
     if mods == ["warp", "sync"] and len(ins.operands) == 1:
         return WarpBarrier(ins, guard, names.source(ins, ins.operands[0], "b32"))
     aligned = ins.opcode.startswith("bar.") or "aligned" in mods
+    if mods == ["red", "or", "pred"] and len(ins.operands) == 3 and guard is None:
+        number, vote = names.source(ins, ins.operands[1], "u32"), names.source(ins, ins.operands[2], "pred")
+        barrier = Barrier(ins, None, number, None, arrive=False, aligned=aligned, vote=vote)
+        return BlockVote(ins, names.target(ins, ins.operands[0], "pred"), barrier)
     kinds = [m for m in mods if m not in ("cta", "aligned")]
     if len(kinds) != 1 or kinds[0] not in ("sync", "arrive") or not 1 <= len(ins.operands) <= 2:
         raise names.refuse(ins)
