@@ -109,9 +109,9 @@ def loop_instructions(cubin: bytes, kernel_name: str) -> tuple[tuple[str, str], 
     """One turn of a kernel's main loop as (mnemonic, operands), such as ("FFMA", "R7, R2.reuse, R4, R7").
 
     A loop is the code from a label to the last branch back to it; the main loop is the longest that has no other in it,
-    since a block with several tiles loops over them, too. Where some have tensor cores' instructions, it is the shortest
-    of those with most of them, since an epilogue may loop as well, and what is summed again with guards. Instructions
-    that never execute are left out.
+    since a block with several tiles loops over them, too. Where some have tensor cores' instructions, it is the
+    shortest of those with most of them, since an epilogue may loop as well, and what is summed again with guards.
+    Instructions that never execute are left out.
 
     Raises:
         BuildError: as `sass`.

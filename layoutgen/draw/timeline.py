@@ -19,6 +19,7 @@ from layoutgen.plan.model import (
     Operand,
     OperandName,
     Plan,
+    Promote,
     Step,
     StoreTile,
     Wait,
@@ -157,6 +158,8 @@ class _Walk:
             case Mma(slot):
                 of, k = self.slots[slot]
                 return f"multiply slot {slot}: tile {of}, k = {k}", (), ()
+            case Promote():
+                return "add what the atoms have summed to the accumulators", (), ()
 
     def _put(
         self, row: int, operand: OperandName, pieces: Sequence[Piece], tiles: Mapping[tuple[int, int], int | None]

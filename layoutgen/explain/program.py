@@ -17,6 +17,7 @@ from layoutgen.plan.model import (
     LoadTile,
     Mma,
     Plan,
+    Promote,
     Step,
     StoreTile,
     Wait,
@@ -287,6 +288,8 @@ def _common(step: Step) -> str:
         return f"wait until at most {plural(step.pending, 'group')} of copies fly"
     if isinstance(step, LoadFragment):
         return _fragments("load", list(_loaded(step).values()), None)[0]
+    if isinstance(step, Promote):
+        return "promote what the atoms have summed"
     return type(step).__name__
 
 

@@ -170,7 +170,7 @@ def _plan(
         order=plan_order(spec, *counts),
         schedule=plan_schedule(spec),
         epilogue=epilogue,
-        products=PRODUCTS.get(spec.tiling.split, 1),
+        products=PRODUCTS[spec.tiling.split] if spec.tiling.split else 1,
     )
 
 

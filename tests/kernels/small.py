@@ -73,6 +73,13 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"atom": "SM80_16x8x8_F32TF32TF32F32_TN", "dtypes": ("tf32", "f32", "f32"), "block": (32, 64, 16), "stages": 3},
         ("ak_bn_16B", "am_bk_16B", "am_bn_4B", "any"),
     ),
+    "tf32x3": (
+        {
+            "atom": "SM80_16x8x8_F32TF32TF32F32_TN", "split": "tf32x3", "dtypes": ("f32", "f32", "f32"),
+            "block": (32, 64, 32), "stages": 2,
+        },
+        ("ak_bn_16B", "am_bk_16B", "any"),
+    ),
     "s8": (
         {"atom": "SM80_16x8x32_S32S8S8S32_TN", "dtypes": ("s8", "s32", "s32"), "block": (32, 64, 64), "stages": 3},
         ("ak_bk_16B", "am_bn_16B", "ak_bn_4B", "am_bk_1B", "any"),

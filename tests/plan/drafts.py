@@ -41,6 +41,7 @@ class Draft:
     atom: str | None = None
     dtypes: tuple[str, str, str] = ("f32", "f32", "f32")
     epilogue: tuple[str, ...] = ()
+    split: str | None = None
 
     def text(self) -> str:
         of_ab, of_c, accumulate = self.dtypes
@@ -56,6 +57,7 @@ class Draft:
             *([f"  warp: <{', '.join(self.warp)}>"] if self.warp else []),
             f"  warps: {self.warps}",
             *(own if self.atom is None else (f"  atom: {self.atom}",)),
+            *([f"  split: {self.split}"] if self.split else []),
             f"  order: {self.order}",
             "shared:",
             *([f"  a: {self.shared_a}"] if self.shared_a else []),

@@ -20,6 +20,7 @@ from layoutgen.plan.model import (
     Mma,
     OperandName,
     Plan,
+    Promote,
     SharedOperand,
     Step,
     StoreTile,
@@ -128,6 +129,8 @@ class Machine:
                 self._require(a is not None and a == b, f"slot {step.slot} holds {a} of A and {b} of B")
                 if a is not None:
                     self.multiplied.append(a)
+            case Promote():
+                self.promoted = len(self.multiplied)
             case _:
                 raise Hazard(f"an unknown step: {step}")
 

@@ -1,13 +1,13 @@
-// tf32x3_128x128x16, variant any: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
-// f32 by three tf32 products, promoted every 16 k
+// tf32x3_128x128x64, variant any: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
+// f32 by three products of tf32, promoted every 64 k
 //
-// Block: tile 128x128x16, 256 threads, 4 stages, 65536 bytes of shared memory.
+// Block: tile 128x128x64, 256 threads, 2 stages, 131072 bytes of shared memory.
 // Takes:
 //   A (m,k) of any strides
 //   B (n,k) of any strides
 //   C and D (m,n) contiguous in n, rows on 4-byte boundaries
 //
-// Emitted by layoutgen from the spec tf32x3_128x128x16.yaml: edit the spec, not this file. Layouts map from left to right
+// Emitted by layoutgen from the spec tf32x3_128x128x64.yaml: edit the spec, not this file. Layouts map from left to right
 // (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
 #include <cute/tensor_impl.hpp>   // cute/tensor.hpp without its algorithms: less than half the time to compile
 #include <cute/algorithm/clear.hpp>
@@ -54,8 +54,8 @@ CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _128;
-using BlockK = _16;
-constexpr int kStages = 4;
+using BlockK = _64;
+constexpr int kStages = 2;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_0,_1>,Stride<_64,_0>>>;   // thread -> m: ((4,8),(2,4)):((0,1),(64,0))
 using ThreadN = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_2,_0>,Stride<_0,_32>>>;   // thread -> n: ((4,8),(2,4)):((2,0),(0,32))
@@ -64,30 +64,31 @@ using ValueN = Layout<Shape<_2,_4>,Stride<_1,_8>>;   // value -> n: (2,4):(1,8)
 using Order = Layout<Shape<_4,_4>,Stride<_4,_1>>;   // step -> atom of a warp's tile, (atom_m, atom_n): (4,4):(4,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = ComposedLayout<Swizzle<2,2,3>,_0,Layout<Shape<_128,_16,_4>,Stride<_16,_1,_2048>>>;   // (m, k, stage) -> float: Sw<2,2,3> o 0 o (128,16,4):(16,1,2048)
-constexpr int kSmemA = 8192;   // floats, all stages
-using FragmentAThread = ComposedLayout<Swizzle<2,2,3>,_0,Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<_16,Stride<_128,_4>,_0>,Stride<_1024,_0>>>>;   // thread -> float: Sw<2,2,3> o 0 o ((8,(2,2),1),(2,4)):((16,(128,4),0),(1024,0))
-using FragmentA = Layout<Shape<_4,_2,_4>,Stride<_64,_0,_512>>;   // (vector, k, stage) -> uint128_t: (4,2,4):(64,0,512)
-using FragmentAFlips = Layout<Shape<_4,_2,_4>,Stride<_0,_2,_0>>;   // (vector, k, stage) -> uint128_t, by exclusive or: (4,2,4):(0,2,0)
-using CopyAThreadX = Layout<Shape<_16,_16>,Stride<_0,_1>>;   // thread -> m: (16,16):(0,1)
-using CopyAThreadK = Layout<Shape<_16,_16>,Stride<_1,_0>>;   // thread -> k: (16,16):(1,0)
-using CopyAElementX = Layout<_8,_16>;   // i -> m: 8:16
+using SmemA = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_64,_1,_8192>>>;   // (m, k, stage) -> float: Sw<3,2,4> o 0 o (128,64,2):(64,1,8192)
+constexpr int kSmemA = 16384;   // floats, all stages
+using FragmentAThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<_64,Stride<_512,_4>,_0>,Stride<_4096,_0>>>>;   // thread -> float: Sw<3,2,4> o 0 o ((8,(2,2),1),(2,4)):((64,(512,4),0),(4096,0))
+using FragmentA = Layout<Shape<_4,Shape<_4,_2>,_2>,Stride<_256,Stride<_0,_8>,_2048>>;   // (vector, k, stage) -> uint128_t: (4,(4,2),2):(256,(0,8),2048)
+using FragmentAFlips = Layout<Shape<_4,Shape<_4,_2>,_2>,Stride<_0,Stride<_2,_0>,_0>>;   // (vector, k, stage) -> uint128_t, by exclusive or: (4,(4,2),2):(0,(2,0),0)
+using CopyAThreadX = Layout<Shape<_64,_4>,Stride<_0,_1>>;   // thread -> m: (64,4):(0,1)
+using CopyAThreadK = Layout<Shape<_64,_4>,Stride<_1,_0>>;   // thread -> k: (64,4):(1,0)
+using CopyAElementX = Layout<_32,_4>;   // i -> m: 32:4
 using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
-using CopyAThread = ComposedLayout<Swizzle<2,2,3>,_0,Layout<Shape<_16,_16>,Stride<_1,_16>>>;   // thread -> float: Sw<2,2,3> o 0 o (16,16):(1,16)
-using CopyA = Layout<Shape<_8,_1,_4>,Stride<_256,_0,_2048>>;   // (i, j, stage) -> float: (8,1,4):(256,0,2048)
+using CopyAThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_64,_4>,Stride<_1,_64>>>;   // thread -> float: Sw<3,2,4> o 0 o (64,4):(1,64)
+using CopyA = Layout<Shape<_32,_1,_2>,Stride<_256,_0,_8192>>;   // (i, j, stage) -> float: (32,1,2):(256,0,8192)
+using CopyAFlips = Layout<Shape<Shape<_2,_16>,_1,_2>,Stride<Stride<_16,_0>,_0,_0>>;   // (i, j, stage) -> float, by exclusive or: ((2,16),1,2):((16,0),0,0)
 
-using SmemB = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_16,_4>,Stride<_1,_128,_2048>>>;   // (n, k, stage) -> float: Sw<2,3,4> o 0 o (128,16,4):(1,128,2048)
-constexpr int kSmemB = 8192;   // floats, all stages
+using SmemB = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_1,_128,_8192>>>;   // (n, k, stage) -> float: Sw<2,3,4> o 0 o (128,64,2):(1,128,8192)
+constexpr int kSmemB = 16384;   // floats, all stages
 using FragmentBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_128,_1>,Stride<_0,_32>>>>;   // thread -> float: Sw<2,3,4> o 0 o ((4,8),(2,4)):((128,1),(0,32))
-using FragmentB = Layout<Shape<Shape<_2,_4>,_2,_4>,Stride<Stride<_512,_0>,_1024,_2048>>;   // (vector, k, stage) -> float: ((2,4),2,4):((512,0),1024,2048)
-using FragmentBFlips = Layout<Shape<Shape<_2,_4>,_2,_4>,Stride<Stride<_0,_8>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,4),2,4):((0,8),0,0)
+using FragmentB = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_512,_0>,_1024,_8192>>;   // (vector, k, stage) -> float: ((2,4),8,2):((512,0),1024,8192)
+using FragmentBFlips = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_0,_8>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,4),8,2):((0,8),0,0)
 using CopyBThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> n: (128,2):(1,0)
 using CopyBThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
 using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
-using CopyBElementK = Layout<_8,_2>;   // j -> k: 8:2
+using CopyBElementK = Layout<_32,_2>;   // j -> k: 32:2
 using CopyBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_1>>;   // thread -> float: Sw<2,3,4> o 0 o 256:1
-using CopyB = Layout<Shape<_1,_8,_4>,Stride<_0,_256,_2048>>;   // (i, j, stage) -> float: (1,8,4):(0,256,2048)
-using CopyBFlips = Layout<Shape<_1,Shape<_2,_4>,_4>,Stride<_0,Stride<_16,_0>,_0>>;   // (i, j, stage) -> float, by exclusive or: (1,(2,4),4):(0,(16,0),0)
+using CopyB = Layout<Shape<_1,_32,_2>,Stride<_0,_256,_8192>>;   // (i, j, stage) -> float: (1,32,2):(0,256,8192)
+using CopyBFlips = Layout<Shape<_1,Shape<_2,_16>,_2>,Stride<_0,Stride<_16,_0>,_0>>;   // (i, j, stage) -> float, by exclusive or: (1,(2,16),2):(0,(16,0),0)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -98,7 +99,7 @@ static_assert(cosize_v<SmemB> <= kSmemB);
 static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
 extern "C" __global__ __launch_bounds__(256, 1)
-void tf32x3_128x128x16(
+void tf32x3_128x128x64(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
     float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
@@ -179,16 +180,16 @@ void tf32x3_128x128x16(
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 8; ++i) {
+        for (int i = 0; i < 32; ++i) {
           auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
-          copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
+          copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, (write_a ^ CopyAFlips{}(i, 0, 0) * sizeof(float)) + CopyA{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
 
     auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
       CUTE_UNROLL
-      for (int j = 0; j < 8; ++j) {
+      for (int j = 0; j < 32; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
           auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
@@ -201,16 +202,16 @@ void tf32x3_128x128x16(
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 8; ++i) {
+        for (int i = 0; i < 32; ++i) {
           auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
-          if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
+          if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a((write_a ^ CopyAFlips{}(i, 0, 0) * sizeof(float)) + CopyA{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
 
     auto copy_b = [&]() {   // start copying B's next k-tile into the write stage
       CUTE_UNROLL
-      for (int j = 0; j < 8; ++j) {
+      for (int j = 0; j < 32; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
           auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
@@ -270,7 +271,7 @@ void tf32x3_128x128x16(
         finite(v) = high(v);
         if constexpr (kGuards) {   // beside a low part of the other sign, or of none, Inf would become NaN
           uint32_t const cut = is_finite(high(v)) ? high(v) : x & kHigh;   // what would be rounded to Inf
-          high(v) = is_finite(x) ? cut : x;
+          high(v) = is_finite(x) ? cut : x & 0x007fffff ? 0x7fffffff : x;   // a NaN whose low bits alone tell it from Inf
           low(v) = is_finite(x) ? remainder(x, cut) : 0;
           finite(v) = is_finite(x) ? cut : 0;
         }
@@ -316,19 +317,8 @@ void tf32x3_128x128x16(
     copy_first_a();
     copy_first_b();
     next_tile();
-    cp_async_fence();
     write = write_stage(next_stage(write));
-    copy_a();
-    copy_b();
-    next_tile();
-    cp_async_fence();
-    write = write_stage(next_stage(write));
-    copy_a();
-    copy_b();
-    next_tile();
-    cp_async_fence();
-    write = write_stage(next_stage(write));
-    cp_async_wait<2>();
+    cp_async_wait<0>();
     __syncthreads();
     load_fragment(0, 0);
 
@@ -338,11 +328,22 @@ void tf32x3_128x128x16(
       load_fragment(1, 1);
       copy_a();
       copy_b();
-      cp_async_fence();
       write = write_stage(next_stage(write));
       next_tile();
       mma(0);
-      cp_async_wait<2>();
+      load_fragment(2, 0);
+      mma(1);
+      load_fragment(3, 1);
+      mma(0);
+      load_fragment(4, 0);
+      mma(1);
+      load_fragment(5, 1);
+      mma(0);
+      load_fragment(6, 0);
+      mma(1);
+      load_fragment(7, 1);
+      mma(0);
+      cp_async_wait<0>();
       __syncthreads();
       read = read_stage(next_stage(read));
       load_fragment(0, 0);

@@ -1,13 +1,13 @@
-// tf32x3_128x128x16, variant am_bk_8B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
-// f32 by three tf32 products, promoted every 16 k
+// tf32x3_128x128x64, variant am_bk_16B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
+// f32 by three products of tf32, promoted every 64 k
 //
-// Block: tile 128x128x16, 256 threads, 4 stages, 65536 bytes of shared memory.
+// Block: tile 128x128x64, 256 threads, 2 stages, 131072 bytes of shared memory.
 // Takes:
-//   A (m,k) contiguous in m, rows on 8-byte boundaries
-//   B (n,k) contiguous in k, rows on 8-byte boundaries
-//   C and D (m,n) contiguous in n, rows on 8-byte boundaries
+//   A (m,k) contiguous in m, rows on 16-byte boundaries
+//   B (n,k) contiguous in k, rows on 16-byte boundaries
+//   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
-// Emitted by layoutgen from the spec tf32x3_128x128x16.yaml: edit the spec, not this file. Layouts map from left to right
+// Emitted by layoutgen from the spec tf32x3_128x128x64.yaml: edit the spec, not this file. Layouts map from left to right
 // (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
 #include <cute/tensor_impl.hpp>   // cute/tensor.hpp without its algorithms: less than half the time to compile
 #include <cute/algorithm/clear.hpp>
@@ -29,20 +29,20 @@ CUTE_DEVICE void load_fragment_b(uint32_t from, uint32_t& r0, uint32_t& r1, uint
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void copy_async_a(uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(&from) : "memory");   // copy_a
+CUTE_DEVICE void copy_async_a(uint32_t to, float4 const& from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(&from) : "memory");   // copy_a
 }
 
-CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(&from), "r"(valid ? 8 : 0) : "memory");   // copy_a
+CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float4 const& from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(&from), "r"(valid ? 16 : 0) : "memory");   // copy_a
 }
 
-CUTE_DEVICE void copy_async_b(uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(&from) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_b(uint32_t to, float4 const& from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(&from) : "memory");   // copy_b
 }
 
-CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(&from), "r"(valid ? 8 : 0) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float4 const& from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(&from), "r"(valid ? 16 : 0) : "memory");   // copy_b
 }
 
 // ---- A number as a sum of two of the atom's type, of which it takes the high bits of words ----------------------------
@@ -54,39 +54,41 @@ CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _128;
-using BlockK = _16;
-constexpr int kStages = 4;
+using BlockK = _64;
+constexpr int kStages = 2;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_0,_1>,Stride<_64,_0>>>;   // thread -> m: ((4,8),(2,4)):((0,1),(64,0))
 using ThreadN = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_2,_0>,Stride<_0,_32>>>;   // thread -> n: ((4,8),(2,4)):((2,0),(0,32))
 using ValueM = Layout<_8,_8>;   // value -> m: 8:8
 using ValueN = Layout<Shape<_2,_4>,Stride<_1,_8>>;   // value -> n: (2,4):(1,8)
+using StoreThreadN = Layout<Shape<Shape<_2,_2,_8>,Shape<_2,_4>>,Stride<Stride<_8,_4,_0>,Stride<_0,_32>>>;   // thread -> n that it stores: ((2,2,8),(2,4)):((8,4,0),(0,32))
+using StoreValueN = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // stored value -> n: (4,2):(1,16)
 using Order = Layout<Shape<_4,_4>,Stride<_4,_1>>;   // step -> atom of a warp's tile, (atom_m, atom_n): (4,4):(4,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_16,_4>,Stride<_1,_128,_2048>>>;   // (m, k, stage) -> float: Sw<2,3,4> o 0 o (128,16,4):(1,128,2048)
-constexpr int kSmemA = 8192;   // floats, all stages
+using SmemA = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_1,_128,_8192>>>;   // (m, k, stage) -> float: Sw<2,3,4> o 0 o (128,64,2):(1,128,8192)
+constexpr int kSmemA = 16384;   // floats, all stages
 using FragmentAThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_128,_1>,Stride<_64,_0>>>>;   // thread -> float: Sw<2,3,4> o 0 o ((4,8),(2,4)):((128,1),(64,0))
-using FragmentA = Layout<Shape<Shape<_2,_2,_2,_2>,_2,_4>,Stride<Stride<_0,_512,_0,_32>,_1024,_2048>>;   // (vector, k, stage) -> float: ((2,2,2,2),2,4):((0,512,0,32),1024,2048)
-using FragmentAFlips = Layout<Shape<Shape<_2,_2,_2,_2>,_2,_4>,Stride<Stride<_8,_0,_16,_0>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,2,2,2),2,4):((8,0,16,0),0,0)
-using CopyAThreadX = Layout<Shape<_64,_4>,Stride<_2,_0>>;   // thread -> m: (64,4):(2,0)
-using CopyAThreadK = Layout<Shape<_64,_4>,Stride<_0,_1>>;   // thread -> k: (64,4):(0,1)
-using CopyAElementX = Layout<_2,_1>;   // i -> m: 2:1
-using CopyAElementK = Layout<_4,_4>;   // j -> k: 4:4
-using CopyAThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_2>>;   // thread -> float: Sw<2,3,4> o 0 o 256:2
-using CopyA = Layout<Shape<_1,_4,_4>,Stride<_0,_256,_1024>>;   // (i, j, stage) -> float2: (1,4,4):(0,256,1024)
+using FragmentA = Layout<Shape<Shape<_2,_2,_2,_2>,_8,_2>,Stride<Stride<_0,_512,_0,_32>,_1024,_8192>>;   // (vector, k, stage) -> float: ((2,2,2,2),8,2):((0,512,0,32),1024,8192)
+using FragmentAFlips = Layout<Shape<Shape<_2,_2,_2,_2>,_8,_2>,Stride<Stride<_8,_0,_16,_0>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,2,2,2),8,2):((8,0,16,0),0,0)
+using CopyAThreadX = Layout<Shape<_32,_8>,Stride<_4,_0>>;   // thread -> m: (32,8):(4,0)
+using CopyAThreadK = Layout<Shape<_32,_8>,Stride<_0,_1>>;   // thread -> k: (32,8):(0,1)
+using CopyAElementX = Layout<_4,_1>;   // i -> m: 4:1
+using CopyAElementK = Layout<_8,_8>;   // j -> k: 8:8
+using CopyAThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_4>>;   // thread -> float: Sw<2,3,4> o 0 o 256:4
+using CopyA = Layout<Shape<_1,_8,_2>,Stride<_0,_256,_2048>>;   // (i, j, stage) -> float4: (1,8,2):(0,256,2048)
 
-using SmemB = ComposedLayout<Swizzle<2,2,3>,_0,Layout<Shape<_128,_16,_4>,Stride<_16,_1,_2048>>>;   // (n, k, stage) -> float: Sw<2,2,3> o 0 o (128,16,4):(16,1,2048)
-constexpr int kSmemB = 8192;   // floats, all stages
-using FragmentBThread = ComposedLayout<Swizzle<2,2,3>,_0,Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<_16,Stride<_4,_128>,_0>,Stride<_0,_512>>>>;   // thread -> float: Sw<2,2,3> o 0 o ((8,(2,2),1),(2,4)):((16,(4,128),0),(0,512))
-using FragmentB = Layout<Shape<_2,_2,_4>,Stride<_64,_0,_512>>;   // (vector, k, stage) -> uint128_t: (2,2,4):(64,0,512)
-using FragmentBFlips = Layout<Shape<_2,_2,_4>,Stride<_0,_2,_0>>;   // (vector, k, stage) -> uint128_t, by exclusive or: (2,2,4):(0,2,0)
-using CopyBThreadX = Layout<Shape<_8,_32>,Stride<_0,_1>>;   // thread -> n: (8,32):(0,1)
-using CopyBThreadK = Layout<Shape<_8,_32>,Stride<_2,_0>>;   // thread -> k: (8,32):(2,0)
-using CopyBElementX = Layout<_4,_32>;   // i -> n: 4:32
-using CopyBElementK = Layout<_2,_1>;   // j -> k: 2:1
-using CopyBThread = ComposedLayout<Swizzle<2,2,3>,_0,Layout<Shape<_8,_32>,Stride<_2,_16>>>;   // thread -> float: Sw<2,2,3> o 0 o (8,32):(2,16)
-using CopyB = Layout<Shape<_4,_1,_4>,Stride<_256,_0,_1024>>;   // (i, j, stage) -> float2: (4,1,4):(256,0,1024)
+using SmemB = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_64,_1,_8192>>>;   // (n, k, stage) -> float: Sw<3,2,4> o 0 o (128,64,2):(64,1,8192)
+constexpr int kSmemB = 16384;   // floats, all stages
+using FragmentBThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<_64,Stride<_4,_512>,_0>,Stride<_0,_2048>>>>;   // thread -> float: Sw<3,2,4> o 0 o ((8,(2,2),1),(2,4)):((64,(4,512),0),(0,2048))
+using FragmentB = Layout<Shape<_2,Shape<_4,_2>,_2>,Stride<_256,Stride<_0,_8>,_2048>>;   // (vector, k, stage) -> uint128_t: (2,(4,2),2):(256,(0,8),2048)
+using FragmentBFlips = Layout<Shape<_2,Shape<_4,_2>,_2>,Stride<_0,Stride<_2,_0>,_0>>;   // (vector, k, stage) -> uint128_t, by exclusive or: (2,(4,2),2):(0,(2,0),0)
+using CopyBThreadX = Layout<Shape<_16,_16>,Stride<_0,_1>>;   // thread -> n: (16,16):(0,1)
+using CopyBThreadK = Layout<Shape<_16,_16>,Stride<_4,_0>>;   // thread -> k: (16,16):(4,0)
+using CopyBElementX = Layout<_8,_16>;   // i -> n: 8:16
+using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
+using CopyBThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_16,_16>,Stride<_4,_64>>>;   // thread -> float: Sw<3,2,4> o 0 o (16,16):(4,64)
+using CopyB = Layout<Shape<_8,_1,_2>,Stride<_256,_0,_2048>>;   // (i, j, stage) -> float4: (8,1,2):(256,0,2048)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -97,7 +99,7 @@ static_assert(cosize_v<SmemB> <= kSmemB);
 static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
 extern "C" __global__ __launch_bounds__(256, 1)
-void tf32x3_128x128x16(
+void tf32x3_128x128x64(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
     float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
@@ -148,19 +150,19 @@ void tf32x3_128x128x16(
     Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(b_n, _1{})));   // (n, k)
 
     // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-    // A: cp.async, 8 bytes a piece
+    // A: cp.async, 16 bytes a piece
     int const x_a = m0 + CopyAThreadX{}(thread);
     int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
     Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
     auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
-    Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float2*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float2
+    Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float4
 
-    // B: cp.async, 8 bytes a piece
+    // B: cp.async, 16 bytes a piece
     int const x_b = n0 + CopyBThreadX{}(thread);
     int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
     Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
     auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-    Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float2*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float2
+    Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float4
 
     // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
     // plus a constant.
@@ -176,11 +178,11 @@ void tf32x3_128x128x16(
 
     auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
       CUTE_UNROLL
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < 8; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tAgA(CopyAElementX{}(i * 2), CopyAElementK{}(j)));
-          copy_async_or_zero_a(x_a + CopyAElementX{}(i * 2) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float2), from);
+          auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
+          copy_async_or_zero_a(x_a + CopyAElementX{}(i * 4) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float4), from);
         }
       }
     };
@@ -189,20 +191,20 @@ void tf32x3_128x128x16(
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 2)));
-          copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j * 2) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float2), from);
+        for (int i = 0; i < 8; ++i) {
+          auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+          copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j * 4) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float4), from);
         }
       }
     };
 
     auto copy_a = [&]() {   // start copying A's next k-tile into the write stage
       CUTE_UNROLL
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < 8; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tAgA(CopyAElementX{}(i * 2), CopyAElementK{}(j)));
-          if (x_a + CopyAElementX{}(i * 2) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float2), from);
+          auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i * 4), CopyAElementK{}(j)));
+          if (x_a + CopyAElementX{}(i * 4) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float4), from);
         }
       }
     };
@@ -211,9 +213,9 @@ void tf32x3_128x128x16(
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 2)));
-          if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float2), from);
+        for (int i = 0; i < 8; ++i) {
+          auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 4)));
+          if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float4), from);
         }
       }
     };
@@ -267,7 +269,7 @@ void tf32x3_128x128x16(
         finite(v) = high(v);
         if constexpr (kGuards) {   // beside a low part of the other sign, or of none, Inf would become NaN
           uint32_t const cut = is_finite(high(v)) ? high(v) : x & kHigh;   // what would be rounded to Inf
-          high(v) = is_finite(x) ? cut : x;
+          high(v) = is_finite(x) ? cut : x & 0x007fffff ? 0x7fffffff : x;   // a NaN whose low bits alone tell it from Inf
           low(v) = is_finite(x) ? remainder(x, cut) : 0;
           finite(v) = is_finite(x) ? cut : 0;
         }
@@ -313,19 +315,8 @@ void tf32x3_128x128x16(
     copy_first_a();
     copy_first_b();
     next_tile();
-    cp_async_fence();
     write = write_stage(next_stage(write));
-    copy_a();
-    copy_b();
-    next_tile();
-    cp_async_fence();
-    write = write_stage(next_stage(write));
-    copy_a();
-    copy_b();
-    next_tile();
-    cp_async_fence();
-    write = write_stage(next_stage(write));
-    cp_async_wait<2>();
+    cp_async_wait<0>();
     __syncthreads();
     load_fragment(0, 0);
 
@@ -335,11 +326,22 @@ void tf32x3_128x128x16(
       load_fragment(1, 1);
       copy_a();
       copy_b();
-      cp_async_fence();
       write = write_stage(next_stage(write));
       next_tile();
       mma(0);
-      cp_async_wait<2>();
+      load_fragment(2, 0);
+      mma(1);
+      load_fragment(3, 1);
+      mma(0);
+      load_fragment(4, 0);
+      mma(1);
+      load_fragment(5, 1);
+      mma(0);
+      load_fragment(6, 0);
+      mma(1);
+      load_fragment(7, 1);
+      mma(0);
+      cp_async_wait<0>();
       __syncthreads();
       read = read_stage(next_stage(read));
       load_fragment(0, 0);
@@ -357,29 +359,44 @@ void tf32x3_128x128x16(
   sum_up(false_type{});
   if (__syncthreads_or(is_nan())) sum_up(true_type{});   // Inf less its high part is NaN: none is missed
 
-  // ---- Epilogue: D = alpha * accumulator + beta * C, 8 bytes at a time ----
+  // ---- Before the epilogue: lanes that share a row pass each other values, so that each has runs of 4 columns ----
+  // A transpose of 2 lanes by 2 atoms, by halves: lanes whose numbers differ in a bit swap what lies across.
+  auto exchange = [&]() {
+    CUTE_UNROLL
+    for (int value = 0; value < size(tCrC); ++value) {
+      int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
+      if (j & 2) continue;
+      bool const upper = thread & 1;
+      float const passed = __shfl_xor_sync(0xffffffff, upper ? tCrC(i, j) : tCrC(i, j + 2), 1);
+      if (upper) tCrC(i, j) = passed;
+      else tCrC(i, j + 2) = passed;
+    }
+  };
+
+  // ---- Epilogue: D = alpha * accumulator + beta * C, 16 bytes at a time ----
   auto store_d = [&](auto reads_c) {
     CUTE_UNROLL
     for (int i = 0; i < size(ValueM{}); ++i) {
       int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
       CUTE_UNROLL
-      for (int j = 0; j < size(ValueN{}); j += 2) {
-        int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
+      for (int j = 0; j < size(ValueN{}); j += 4) {
+        int const col = n0 + StoreThreadN{}(thread) + StoreValueN{}(j);
         if (row < m && col < n) {
-          Tensor rD = make_tensor<float>(Shape<_2>{});
+          Tensor rD = make_tensor<float>(Shape<_4>{});
           CUTE_UNROLL
           for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
           if constexpr (reads_c) {
-            Tensor rC = make_tensor<float>(Shape<_2>{});
-            recast<float2>(rC)(0) = reinterpret_cast<float2 const&>(mC(row, col));   // read_c
+            Tensor rC = make_tensor<float>(Shape<_4>{});
+            recast<float4>(rC)(0) = reinterpret_cast<float4 const&>(mC(row, col));   // read_c
             CUTE_UNROLL
             for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
           }
-          reinterpret_cast<float2&>(mD(row, col)) = recast<float2>(rD)(0);   // write_d
+          reinterpret_cast<float4&>(mD(row, col)) = recast<float4>(rD)(0);   // write_d
         }
       }
     }
   };
+  exchange();
   if (beta == 0.f) store_d(false_type{});   // C is not read, so that NaN in it doesn't reach D
   else store_d(true_type{});
 }
