@@ -350,10 +350,14 @@ void tf32x3_128x128x64(
 
     }
   };
-  auto is_nan = [&]() {
+  auto is_nan = [&]() {   // of what belongs to C: beyond its edges, shared memory holds whatever was there
     bool found = false;
     CUTE_UNROLL
-    for (int v = 0; v < size(tCrC); ++v) found |= tCrC(v) != tCrC(v);
+    for (int v = 0; v < size(tCrC); ++v) {
+      int const i = v % size<0>(tCrC), j = v / size<0>(tCrC);
+      bool const inside = m0 + ThreadM{}(thread) + ValueM{}(i) < m && n0 + ThreadN{}(thread) + ValueN{}(j) < n;
+      found |= inside && tCrC(v) != tCrC(v);
+    }
     return found;
   };
   sum_up(false_type{});

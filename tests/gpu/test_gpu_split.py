@@ -20,7 +20,9 @@ def uniform(*shape: int) -> torch.Tensor:
     return torch.rand(*shape, device="cuda").mul_(2).sub_(1)
 
 
-@pytest.mark.parametrize("shape", [(4096, 4096, 4096), (4092, 4092, 4092), (1000, 130, 33), (1, 1, 1), (64, 64, 0)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(4096, 4096, 4096), (4092, 4092, 4092), (1000, 130, 33), (1, 1, 1), (64, 64, 0)], ids=str
+)
 @pytest.mark.parametrize("order", ["kn", "kk", "mn", "mk"])
 def test_errors_are_those_of_f32(op: Operator, shape: tuple[int, int, int], order: str) -> None:
     m, n, k = shape
@@ -35,7 +37,13 @@ def test_errors_are_those_of_f32(op: Operator, shape: tuple[int, int, int], orde
 def test_inf_and_nan_stay_in_their_rows_and_columns(op: Operator) -> None:
     a, b = torch.rand(1000, 300, device="cuda") + 0.5, torch.rand(300, 900, device="cuda") - 0.5
     b[:, ::3] = 1.0
-    a[0, 0], a[333, 5], a[777, 7], b[9, 11], b[4, 830] = float("inf"), float("-inf"), float("nan"), float("inf"), float("nan")
+    a[0, 0], a[333, 5], a[777, 7], b[9, 11], b[4, 830] = (
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        float("inf"),
+        float("nan"),
+    )
     a[888, 3] = torch.tensor(0x7FFFFFFF, dtype=torch.int32).view(torch.float32).item()
     d, plain = op.eager(a, b), a @ b
     assert isinstance(d, torch.Tensor)
