@@ -62,30 +62,23 @@ def _plan_chain(spec: Spec) -> tuple[Value, list[tuple[Step, Value, Tensor | Non
     value, chain, named = first, [], dict[str, int]()
     for index, step in enumerate(spec.epilogue):
         value = step.computes_in(value, stored)
-        tensor, where = step.tensor(value, stored), spec.where(f"epilogue.{index}")
+        tensor, at = step.tensor(value, stored), f"epilogue.{index}.{step.word}"
         if tensor is not None:
             if tensor.name in named:
                 raise PlanError(
                     "each tensor of the epilogue has a keyword of its own",
                     got=f"{tensor.name} in steps {named[tensor.name] + 1} and {index + 1}",
-                    fix=f"name one of them, as {step.word}: {{name: {tensor.name}_{index + 1}}}",
-                    where=where,
+                    allowed="names that differ",
+                    fix=f"give step {index + 1} a name of its own, such as {tensor.name}_{index + 1}",
+                    where=spec.where(f"{at}.name"),
                 )
             if tensor.dtype == "f64" != value:
                 raise PlanError(
-                    "a tensor of the epilogue fits the type in which its step computes",
-                    got=f"{tensor.name} in f64, computed in {value}",
+                    "a tensor of the epilogue is no wider than the type in which its step computes",
+                    got=f"{tensor.name} in f64, in a step that computes in {value}",
                     allowed="f32, f16, bf16 or s32",
-                    fix="leave its dtype out",
-                    where=where,
-                )
-            if tensor.written and value == "s32":
-                raise PlanError(
-                    "the largest |x| of a row is that of floats",
-                    got=f"{step.word} of int32 sums",
-                    allowed="a step of floats before it, such as scale",
-                    fix=f"move {step.word} behind the first step of floats",
-                    where=where,
+                    fix=f"leave the dtype of {tensor.name} out",
+                    where=spec.where(f"{at}.dtype"),
                 )
             named[tensor.name] = index
         chain.append((step, value, tensor))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 import torch
 
 import layoutgen
+from layoutgen.epilogue.base import TAKEN
 from layoutgen.errors import OperandError
 from layoutgen.ops import Operator, load
 from layoutgen.plan import plan
+from layoutgen.run import source
 from layoutgen.spec import loads
-from tests.kernels.small import MMA
+from tests.kernels.small import MMA, small
 from tests.ops.fused import CHAINS, assert_fused, drafted, small_operator
 from tests.ops.operands import FUSED
 from tests.plan.drafts import Draft
@@ -201,6 +204,15 @@ def test_a_scale_may_have_no_mode() -> None:
     operator = drafted(("scale",))
     a, b = torch.ones(4, 16, dtype=torch.bfloat16), torch.ones(16, 16, dtype=torch.bfloat16)
     assert torch.equal(operator.eager(a, b, scale=torch.tensor(0.5)), torch.full((4, 16), 8.0))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["direct", "mixed", "bf16", "bf16_staged", "bf16_shared_tiles", "s8"])
+def test_what_a_kernel_names_is_not_free_for_a_tensor(name: str) -> None:
+    """A tensor x has x_data, x_m, e_x, g_x and read_x in the kernel."""
+    text = "\n".join(source(each).text for each in small(name))
+    used = re.findall(r"\b(?:(?:read|e|g)_([a-z]\w*)|([a-z]\w*?)_(?:m|data))\b", re.sub(r"//.*", "", text))
+    assert {one or other for one, other in used} - TAKEN == set()
+    assert "stage" in TAKEN and "d" in TAKEN
 
 
 def test_every_step_is_said_in_the_kernel_and_read_back() -> None:
