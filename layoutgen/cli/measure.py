@@ -30,7 +30,8 @@ def bench(
         ),
     ] = None,
     against: Annotated[
-        str, typer.Option("--against", metavar="RIVALS", help="Of cublas, triton and torch, with commas between, or none.")
+        str,
+        typer.Option("--against", metavar="RIVALS", help="Of cublas, triton and torch, with commas between, or none."),
     ] = "cublas",
     repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Timed rounds of each case.")] = 30,
     out: Annotated[
