@@ -36,7 +36,7 @@ def read_step(value: object) -> Step:
         word = value
     elif isinstance(value, dict) and len(value) == 1:
         ((word, options),) = value.items()
-    elif isinstance(value, dict):
+    elif isinstance(value, dict) and value:
         found = f"{len(value)} keys: {', '.join(map(str, value))}"
         raise _refused("must be one step", found, _EXAMPLES, _apart(list(value)))
     else:
