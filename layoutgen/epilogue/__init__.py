@@ -112,7 +112,16 @@ def _schema() -> dict[str, Any]:
         options = {key: part for key, part in options.items() if key != "title"}
         one = {"type": "object", "properties": {word: options}, "required": [word], "additionalProperties": False}
         objects.append(one)
-    return {"anyOf": [{"enum": [word for word in STEPS if word != "clamp"]}, *objects]}
+    return {"anyOf": [{"enum": [word for word, kind in STEPS.items() if _stands_alone(kind)]}, *objects]}
+
+
+def _stands_alone(kind: type[Step]) -> bool:
+    """Whether it needs no options."""
+    try:
+        kind()
+    except ValidationError:
+        return False
+    return True
 
 
 AnyStep = Annotated[
