@@ -5,6 +5,7 @@ Facts are compared as the plain data that a report gives, whatever is in it; but
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 from layoutgen.algebra import Layout
 from layoutgen.hw.atoms import CopyAtom
+from layoutgen.plan.chain import Link
 from layoutgen.plan.model import Plan, Program
 from layoutgen.spec import Spec
 
@@ -107,14 +109,14 @@ def _changes(a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[Change]:
             yield Change(key, a.get(key), b.get(key))
 
 
-def _flat(data: Any, under: str = "") -> dict[str, str]:
+def _flat(data: Any, under: str = "", left_out: frozenset[str] = NAMES | {"where"}) -> dict[str, str]:
     """Plain data -> dotted key -> value as text; what a side is called and where it stands is left out."""
     if isinstance(data, Mapping):
-        kept = {str(key): value for key, value in data.items() if key not in NAMES and key != "where"}
-        inner = [_flat(value, f"{under}.{key}".strip(".")) for key, value in kept.items()]
+        kept = {str(key): value for key, value in data.items() if key not in left_out}
+        inner = [_flat(value, f"{under}.{key}".strip("."), left_out) for key, value in kept.items()]
         return {key: value for each in inner for key, value in each.items()}
     if isinstance(data, (list, tuple)) and any(isinstance(each, (Mapping, list)) for each in data):
-        return _flat({str(index): each for index, each in enumerate(data)}, under)
+        return _flat({str(index): each for index, each in enumerate(data)}, under, left_out)
     if isinstance(data, (list, tuple)):
         return {under: f"[{', '.join(map(_text, data))}]"}
     return {} if data is None else {under: _text(data)}
@@ -127,7 +129,9 @@ def _text(value: object) -> str:
 
 
 def _spec_changes(a: Spec, b: Spec) -> Iterator[Change]:
-    flat_a, flat_b = (_flat(spec.model_dump(exclude_none=True)) for spec in (a, b))
+    # A tensor's name, unlike the spec's, is what a call says.
+    data = (spec.model_dump(exclude_none=True, exclude=set(NAMES)) for spec in (a, b))
+    flat_a, flat_b = (_flat(each, left_out=frozenset()) for each in data)
     for change in _changes(flat_a, flat_b):
         yield replace(change, where_a=_place(a, change.what, change.a), where_b=_place(b, change.what, change.b))
 
@@ -159,11 +163,15 @@ def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
         return
     if isinstance(value, (Layout, CopyAtom)):
         yield path, str(value) if isinstance(value, Layout) else value.name
+    elif isinstance(value, Link):
+        yield path, str(value)
+        if (tensor := value.tensor) is not None:
+            yield f"{path}.tensor", f"{tensor.name} in {tensor.dtype}, {value.bytes} bytes at once"
     elif is_dataclass(value):
         for field in fields(value):
             if path or field.name not in NAMES:
                 yield from _leaves(getattr(value, field.name), f"{path}.{field.name}".strip("."))
-    elif isinstance(value, tuple) and any(isinstance(each, Layout) for each in value):
+    elif isinstance(value, tuple) and any(isinstance(each, Layout) or is_dataclass(each) for each in value):
         for index, each in enumerate(value):
             yield from _leaves(each, f"{path}.{index}")
     elif isinstance(value, tuple):
@@ -180,6 +188,8 @@ def _label(path: str, plan: Plan) -> str:
     if head in ("a", "b"):
         x = (plan.a if head == "a" else plan.b).x
         return _OPERAND.get(rest, path).replace("X", x)
+    if (step := re.fullmatch(r"epilogue\.chain\.(\d+)(\.tensor)?", path)) is not None:
+        return f"step {int(step[1]) + 1}" + ("'s tensor" if step[2] else "")
     return _TILE.get(path, path)
 
 
@@ -194,6 +204,10 @@ _TILE = {
     "order.layout": "FFMA order, step -> value",
     "order.serpentine": "FFMA order, serpentine",
     "stages": "stages",
+    "epilogue.thread_n": "thread -> n that it stores",
+    "epilogue.value_n": "stored value -> n",
+    "epilogue.turns": "turns of a thread's rows",
+    "epilogue.early": "columns before the main loop",
 }
 _OPERAND = {
     "shared.layout": "(X,k,stage) -> word",

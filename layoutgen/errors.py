@@ -140,6 +140,10 @@ class PlanError(LayoutgenError):
     """The levels of a spec do not compose to a plan."""
 
 
+class EpilogueError(PlanError):
+    """The steps of a spec's epilogue don't go together."""
+
+
 class BuildError(LayoutgenError):
     """The compiler, the assembler or the loader refused a kernel."""
 

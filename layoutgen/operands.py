@@ -68,8 +68,8 @@ def check_scalars(op: str, scalar: str, alpha: float, beta: float) -> None:
     for label, factor in (("alpha", alpha), ("beta", beta)):
         if scalar == "i32" and not (float(factor).is_integer() and -(2**31) <= factor < 2**31):
             raise refuse(
-                op, f"{label} must be an int32, as results are", factor, "-2147483648 to 2147483647",
-                f"round {label}, or use a spec whose c is a float",
+                op, f"{label} must be an int32, as the sums are", factor, "-2147483648 to 2147483647",
+                f"round {label}, or scale by a step of an epilogue, or with a c of floats",
             )  # fmt: skip
         if scalar == "f32" and _FLOAT_MAX < abs(factor) < math.inf:
             raise refuse(op, f"{label} must fit float32", factor, f"up to {_FLOAT_MAX}", f"reduce {label}")
@@ -81,10 +81,18 @@ def check_names(
     """The tensors of the epilogue that a call must give. Raises OperandError where it doesn't, or gives others."""
     wanted = types.epilogue if out is not None else types.read
     for each in wanted:
-        if fused.get(each.name) is None:
+        given = fused.get(each.name)
+        if given is None:
+            others = [name for name in fused if name not in {each.name for each in wanted}]
             raise refuse(
-                op, f"{each.name} must be given" + (", as out is" if each.written else ""), f"no {each.name}",
-                _shape_words(each), f"pass {each.name}=..., which the spec's epilogue asks for",
+                op, f"{each.name} must be given" + (", as out is" if each.written else ""),
+                f"no {each.name}" + (f", but {', '.join(others)}" if others else ""), _shape_words(each),
+                f"pass {each.name}=... by its name, as the spec's epilogue asks for it",
+            )  # fmt: skip
+        if not isinstance(given, torch.Tensor):
+            raise refuse(
+                op, f"{each.name} must be a tensor", f"{type(given).__name__}", f"a tensor {_shape_words(each)}",
+                f"use torch.as_tensor({each.name})",
             )  # fmt: skip
     if strange := [name for name in fused if name not in {each.name for each in wanted}]:
         known = ", ".join(each.name for each in wanted) or "none"
@@ -147,8 +155,8 @@ def validate(
     for each in wanted:
         if (tuple(fused[each.name].shape) or (1,)) != shape_of(each, *shape):
             raise refuse(
-                op, f"{each.name} must have a shape of its own", tuple(fused[each.name].shape),
-                f"{_shape_words(each)} = {shape_of(each, *shape)}", f"reshape {each.name}",
+                op, f"{each.name} must have the shape {_shape_words(each)}", tuple(fused[each.name].shape),
+                f"{shape_of(each, *shape)}, for a result of {shape}", _reshaped(each, fused[each.name], shape),
             )  # fmt: skip
         if each.written and fused[each.name].stride() not in ((1,), ()) and shape[0] > 1:
             raise refuse(
@@ -170,6 +178,18 @@ def validate(
             op, "out must have rows of neighbouring elements that don't overlap", f"strides {tuple(out.stride())}",
             "strides (pitch, 1) with pitch >= N", "pass a row-major out, or copy the result",
         )  # fmt: skip
+
+
+def _reshaped(tensor: Tensor, given: torch.Tensor, shape: tuple[int, int]) -> str:
+    """What gives a tensor of the epilogue the shape that it should have."""
+    wanted = shape_of(tensor, *shape)
+    if given.numel() == math.prod(wanted):
+        return f"use {tensor.name}.reshape{wanted}"
+    try:
+        torch.broadcast_to(given, wanted)
+    except RuntimeError:
+        return f"pass one element for each {' and '.join(tensor.modes.upper()) or 'call'}"
+    return f"use {tensor.name}.expand{wanted}"
 
 
 def _shape_words(tensor: Tensor) -> str:
@@ -196,6 +216,7 @@ def refuse_overlap(
         for label in ("c", *fused)
         if (each := read[label]) is not None and (label == "c" or each.dim() == 2) and _is_out(each, out)
     ]
+    matrices = ["c", *(label for label, each in fused.items() if each.dim() == 2 and each.dtype == out.dtype)]
     others = {label: each for label, each in read.items() if each is not None}
     for name, result in written.items():
         for label, tensor in others.items():
@@ -205,7 +226,7 @@ def refuse_overlap(
                 raise refuse(
                     op, f"{name} must not overlap {label}",
                     f"strides {result.stride()} and {tensor.stride()} in the same memory",
-                    "memory of its own" + (", or c itself" if label == "c" else ""),
+                    "memory of its own" + (f", or {label} itself" if name == "out" and label in matrices else ""),
                     f"clone {label} or allocate {name}",
                 )  # fmt: skip
         others[name] = result

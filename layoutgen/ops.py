@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, TypeAlias
 
 import torch
@@ -303,7 +304,9 @@ def _register(operator: Operator) -> None:
         validate(name, types, a, b, c, beta, out, fused, devices=("cpu", "cuda", "meta"))
 
     read = [f"Tensor {each.name}" for each in types.read]
-    written = [f"Tensor({letter}!) {each.name}" for letter, each in zip("bcdefgh", types.written, strict=False)]
+    written = [
+        f"Tensor({letter}!) {each.name}" for letter, each in zip(ascii_lowercase[1:], types.written, strict=False)
+    ]
     returned = ", ".join(["Tensor"] * (1 + len(written)))
     _library.define(f"{name}({', '.join([_SIGNATURE, *['*'][: len(read)], *read])}) -> ({returned})")
     _library.define(f"{name}.out({', '.join([_SIGNATURE, '*', 'Tensor(a!) out', *read, *written])}) -> ()")

@@ -259,7 +259,9 @@ def _loads(text: str, path: str, stem: str | None) -> Spec:
 def _is_reported(detail: ErrorDetails) -> bool:
     """Whether the YAML reader has already said what is wrong with this value."""
     value = detail["input"]
-    return detail["type"] != "extra_forbidden" and (value is INVALID or (isinstance(value, list) and INVALID in value))
+    if detail["type"] in ("extra_forbidden", "reported"):
+        return detail["type"] == "reported"
+    return value is INVALID or (isinstance(value, list) and INVALID in value)
 
 
 def _error(document: Document, detail: ErrorDetails) -> SpecError:
@@ -281,13 +283,16 @@ def _error(document: Document, detail: ErrorDetails) -> SpecError:
             words = list(map(str, get_args(_fields(loc[:-1])[loc[-1]].annotation)))
             rule, allowed, fix = f"{key} must be one of these words", ", ".join(words), _did_you_mean(found, words)
         case "tuple_type":
-            rule, allowed = f"{key} must be a list", "a line for each, after a -"
+            rule, allowed = f"{key} must be a list", "one step a line, each after a -"
+            fix = f"write {key}: [{found}]" if isinstance(found, str) else "begin each step with a -"
         case "model_type":
             rule = f"{key} must be a mapping" if key else "a spec is a mapping of keys to values"
             allowed = ", ".join(_fields(loc))
         case _:  # _refuse
             said = detail["ctx"]
-            rule, got, allowed, fix = f"{key} {said['rule']}", said["got"], said["allowed"], said["fix"]
+            what = f"step {int(loc[1]) + 1} of the epilogue" if loc[0] == "epilogue" else key
+            rule, got, allowed, fix = f"{what} {said['rule']}", said["got"], said["allowed"], said["fix"]
+            key += said.get("at", "")
     return SpecError(rule, got=got, allowed=allowed, fix=fix, where=document.places.where(key))
 
 

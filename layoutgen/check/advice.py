@@ -89,8 +89,10 @@ def _first_of(spec: Spec, *keys: str) -> str | None:
 
 def _scattered(spec: Spec, primary: Plan, access: AccessFacts, narrow: set[str]) -> Iterator[Finding]:
     """Accesses to global memory that move much more than they use; narrow: of which the cause has been told."""
-    if access.ideal_sectors >= MUCH_USED * access.sectors or access.name == "read_c":
-        return  # C is read as D is written
+    if access.ideal_sectors >= MUCH_USED * access.sectors:
+        return
+    if access.name.startswith(("read_", "write_")) and access.name != "write_d":
+        return  # C and the epilogue's tensors go as D is written; what is wider comes in pieces, by way of L1
     copied = _operand_of(primary, access)
     operand = access.name.rpartition("_")[2]
     if any(f" {operand.upper()} " in message for message in narrow):

@@ -16,7 +16,7 @@ from layoutgen.check.levels import architecture, levels, sizes
 from layoutgen.check.mend import Edit, Said, corrected, mended
 from layoutgen.check.plans import copies, residency, storage
 from layoutgen.check.problem import for_problem
-from layoutgen.errors import PlanError
+from layoutgen.errors import EpilogueError, PlanError
 from layoutgen.facts import Facts, facts, registers
 from layoutgen.hw.devices import Device
 from layoutgen.plan import Plan, plan, plan_primary
@@ -114,6 +114,11 @@ def _facts_for(plans: tuple[Plan, ...], device: Device, shape: Extents) -> Facts
 
 
 def _refused(spec: Spec, failure: PlanError) -> Finding:
+    if isinstance(failure, EpilogueError):
+        return Finding(
+            "epilogue", "error", failure.rule, failure.got or "", failure.allowed or "", failure.fix or "",
+            failure.where or spec.where("epilogue"),
+        )  # fmt: skip
     return Finding(
         "compose", "error", failure.rule, failure.got or "", failure.allowed or "levels that compose",
         failure.fix or "change one of the levels", failure.where or spec.where("tiling"),

@@ -115,6 +115,12 @@ EVERY: tuple[Rule, ...] = (
         {"operands.accumulate": "f16"},
     ),
     _read(
+        "step",
+        "Each step of an epilogue is one that there is, with its options by name.",
+        "A misspelled one that was ignored would change every result without a word.",
+        {"epilogue": "[gleu]"},
+    ),
+    _read(
         "device",
         "The device is one that layoutgen knows, or a YAML file that describes one.",
         "Limits that are made up prove nothing.",
@@ -173,6 +179,12 @@ EVERY: tuple[Rule, ...] = (
         "Each level's extents divide those of the level around it, and copies go where stages, and a turn's k, allow.",
         "Where they do not, elements would be owned twice or left out.",
         {"tiling.values": "[8, 3]"},
+    ),
+    _error(
+        "epilogue",
+        "Each tensor of an epilogue has a name of its own and is no wider than the type in which its step computes.",
+        "The name is a keyword of the operator; and what is wider would be rounded where it is read.",
+        {"epilogue": "[bias, {bias: {per: row}}]"},
     ),
     _error(
         "coverage-c",

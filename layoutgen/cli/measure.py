@@ -30,14 +30,15 @@ def bench(
         ),
     ] = None,
     against: Annotated[
-        str, typer.Option("--against", metavar="RIVALS", help="cublas, triton, both with a comma, or none.")
+        str,
+        typer.Option("--against", metavar="RIVALS", help="Of cublas, triton and torch, with commas between, or none."),
     ] = "cublas",
     repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Timed rounds of each case.")] = 30,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the JSON that plot reads, case by case.")
     ] = None,
 ) -> None:
-    """Time specs on the GPU here, beside cuBLAS or Triton.
+    """Time specs on the GPU here, beside cuBLAS, Triton, or torch's own operations for a spec's epilogue.
 
     Each result is held to float64 first; a wrong one gets no time. Then every side is timed once a round, with a cold
     L2. A ratio is the median over the rounds with its 95% interval; one whose interval holds 1 is no difference.

@@ -6,6 +6,7 @@ package finds them by itself; nothing else knows their names.
 
 from __future__ import annotations
 
+import keyword
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from layoutgen.spec_fields import is_name
+from layoutgen.yamltext import describe
 
 if TYPE_CHECKING:
     import torch
@@ -23,8 +25,12 @@ TensorType = Literal["f32", "f16", "bf16", "f64", "s32"]
 Modes = Literal["", "m", "n", "mn"]
 CPP: dict[Value, str] = {"f32": "float", "f64": "double", "s32": "int32_t"}
 
-# What a call or a kernel names otherwise, and what the schemas of torch's operators read as something else.
-_TAKEN = frozenset(("a", "b", "c", "alpha", "beta", "out", "self", "int", "float", "bool", "str", "number"))
+# What a call or a kernel names otherwise (read_stage, tile_m ..), and what the schemas of torch's operators read as
+# something else.
+TAKEN = frozenset((
+    "a", "b", "c", "d", "alpha", "beta", "out", "self", "int", "float", "bool", "str", "number", "flag", "partial",
+    "stage", "tile", "tiles",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,11 @@ class Tensor:
 
 
 def _keyword(value: object) -> str:
-    if not isinstance(value, str) or not is_name(value) or value in _TAKEN:
+    if not isinstance(value, str) or not is_name(value) or value in TAKEN:
         raise PydanticCustomError("layoutgen", "{rule}", {
-            "rule": "names a keyword of the operator", "got": repr(value), "fix": None,
-            "allowed": f"a lower-case letter, then lower-case letters, digits and _; not {', '.join(sorted(_TAKEN))}",
+            "rule": "must have a name that is free for a keyword", "got": describe(value),
+            "fix": "give it another name",
+            "allowed": f"a lower-case letter, then lower-case letters, digits and _; not {', '.join(sorted(TAKEN))}",
         })  # fmt: skip
     return value
 
@@ -53,7 +60,9 @@ def _keyword(value: object) -> str:
 Keyword = Annotated[
     str,
     PlainValidator(_keyword),
-    WithJsonSchema({"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$", "not": {"enum": sorted(_TAKEN)}}),
+    WithJsonSchema(
+        {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$", "not": {"enum": sorted([*TAKEN, *keyword.kwlist])}}
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from layoutgen.epilogue.base import MAX_NAN, MIN_NAN, Step, Value
+from layoutgen.yamltext import describe
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +22,7 @@ _MOST = 2.0**127  # what f32 holds, to a factor of two
 def _number(value: object) -> float:
     if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()) or abs(float(value)) > _MOST:
         allowed = f"a decimal number, up to {_MOST:.1e} in size"
-        _refuse("bounds x by numbers", repr(value), allowed, "leave a bound out where there is none")
+        _refuse("must have numbers as its bounds", describe(value), allowed, "leave a bound out where there is none")
     return float(value)
 
 
@@ -29,7 +30,8 @@ def _refuse(rule: str, got: str, allowed: str, fix: str) -> NoReturn:
     raise PydanticCustomError("layoutgen", "{rule}", {"rule": rule, "got": got, "allowed": allowed, "fix": fix})
 
 
-Bound = Annotated[float, PlainValidator(_number), WithJsonSchema({"type": ["number", "string"]})]
+_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^ *{_NUMBER.pattern} *$"}]}
+Bound = Annotated[float, PlainValidator(_number), WithJsonSchema(_SCHEMA)]
 
 
 class Clamp(Step):
@@ -45,9 +47,10 @@ class Clamp(Step):
     @model_validator(mode="after")
     def _bounded(self) -> Self:
         if self.min is None and self.max is None:
-            _refuse("has a bound", "none", "min, max or both", "write clamp: {min: 0, max: 6}")
+            _refuse("must have a bound", "none", "min, max or both", "write {clamp: {min: 0, max: 6}}")
         if self.min is not None and self.max is not None and self.min > self.max:
-            _refuse("has bounds in order", f"min {self.min:g}, max {self.max:g}", "min <= max", "swap them")
+            fix = f"write {{clamp: {{min: {self.max:g}, max: {self.min:g}}}}}"
+            _refuse("must have bounds in order", f"min {self.min:g}, max {self.max:g}", "min <= max", fix)
         return self
 
     @property

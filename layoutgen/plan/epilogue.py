@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layoutgen.algebra import Layout, coalesce, composition, make_layout
 from layoutgen.epilogue import Step, Tensor, Value
-from layoutgen.errors import PlanError
+from layoutgen.errors import EpilogueError
 from layoutgen.plan.chain import Epilogue, Link
 from layoutgen.plan.model import CTile, ThreadMap
 from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, vector_width
@@ -23,7 +23,7 @@ def plan_epilogue(spec: Spec, tile: CTile, threads: ThreadMap, align: int) -> Ep
     A run of `vector` values is contiguous in n and starts on a multiple of `vector` (see vector_width), which divides
     the values of n, and by the variant's requirements the columns of C and D: an access is whole or outside. Lanes of
     mma.sync hold pairs of columns and may pass them on; MFMA's hold columns one by one.
-    Raises PlanError where the chain has no meaning.
+    Raises EpilogueError where the chain has no meaning.
     """
     dtype = spec.operands.c.dtype
     itemsize, value_n, thread_n, exchange = ITEMSIZE[dtype], tile.value_mode[1], threads.n, 1
@@ -62,30 +62,23 @@ def _plan_chain(spec: Spec) -> tuple[Value, list[tuple[Step, Value, Tensor | Non
     value, chain, named = first, [], dict[str, int]()
     for index, step in enumerate(spec.epilogue):
         value = step.computes_in(value, stored)
-        tensor, where = step.tensor(value, stored), spec.where(f"epilogue.{index}")
+        tensor, at = step.tensor(value, stored), f"epilogue.{index}.{step.word}"
         if tensor is not None:
             if tensor.name in named:
-                raise PlanError(
+                raise EpilogueError(
                     "each tensor of the epilogue has a keyword of its own",
                     got=f"{tensor.name} in steps {named[tensor.name] + 1} and {index + 1}",
-                    fix=f"name one of them, as {step.word}: {{name: {tensor.name}_{index + 1}}}",
-                    where=where,
+                    allowed="names that differ",
+                    fix=f"give step {index + 1} a name of its own, such as {tensor.name}_{index + 1}",
+                    where=spec.where(f"{at}.name"),
                 )
             if tensor.dtype == "f64" != value:
-                raise PlanError(
-                    "a tensor of the epilogue fits the type in which its step computes",
-                    got=f"{tensor.name} in f64, computed in {value}",
+                raise EpilogueError(
+                    "a tensor of the epilogue is no wider than the type in which its step computes",
+                    got=f"{tensor.name} in f64, in a step that computes in {value}",
                     allowed="f32, f16, bf16 or s32",
-                    fix="leave its dtype out",
-                    where=where,
-                )
-            if tensor.written and value == "s32":
-                raise PlanError(
-                    "the largest |x| of a row is that of floats",
-                    got=f"{step.word} of int32 sums",
-                    allowed="a step of floats before it, such as scale",
-                    fix=f"move {step.word} behind the first step of floats",
-                    where=where,
+                    fix=f"leave the dtype of {tensor.name} out",
+                    where=spec.where(f"{at}.dtype"),
                 )
             named[tensor.name] = index
         chain.append((step, value, tensor))

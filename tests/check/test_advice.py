@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from layoutgen import paths
 from layoutgen.check import Finding, Report, check
 from layoutgen.check.mend import Edit, mended
 from layoutgen.hw.devices import DEVICES
 from layoutgen.plan import plan_primary
+from layoutgen.spec import load
 from tests.plan.drafts import Draft
 
 LARGE = {"block": (128, 64, 8), "values": ("8", "4")}  # 128 threads of 8 x 8 values: nothing is to be said
@@ -219,3 +221,9 @@ def test_fixes_can_be_left_out() -> None:
     quick, slow = (check(spec, DEVICES["h200"], mend=mend) for mend in (False, True))
     assert [each.rule for each in quick.findings] == [each.rule for each in slow.findings]
     assert not any(each.fix.startswith("write") for each in quick.findings)
+
+
+def test_what_an_epilogue_reads_is_no_fault_of_the_lanes() -> None:
+    """A bias of s32 beside a D of s8 comes in halves of sectors, the other of which L1 has."""
+    spec = load(paths.find_spec("quantized_s8_128x256x128"))
+    assert check(spec, DEVICES["h200"], (4096, 4096, 4096)).findings == ()

@@ -115,6 +115,20 @@ def test_every_value_of_a_plan_is_compared() -> None:
         assert apart.variants == (each.variant,)
 
 
+def test_epilogues_differ_by_their_steps_and_by_what_a_call_says() -> None:
+    atom = {"atom": "SM80_16x8x16_F32BF16BF16F32_TN", "dtypes": ("bf16", "bf16", "f32"), "block": (32, 64, 32)}
+    one, two = (
+        Draft(warps="(1,2):(0,1)", epilogue=steps, **atom)  # type: ignore[arg-type]
+        for steps in (("bias", "gelu", "amax"), ("bias: {dtype: f32}", "gelu", "amax: {name: most}"))
+    )
+    apart = found(one, two)
+    assert {change.what for change in apart.spec} >= {"epilogue.0.bias.dtype", "epilogue.2.amax.name"}
+    said = changed(apart.plan)
+    assert said["epilogue/step 1's tensor"] == ("bias in bf16, 16 bytes at once", "bias in f32, 16 bytes at once")
+    assert said["epilogue/step 3"] == ("amax: the largest of each row (f32)", "most: the largest of each row (f32)")
+    assert not any("step 2" in what for what in said)
+
+
 def test_programs_differ_by_their_kinds_of_step_or_by_the_first_step() -> None:
     deep = found(Draft(), Draft(stages=3))
     said = changed(deep.plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 import torch
 
 import layoutgen
+from layoutgen.epilogue.base import TAKEN
 from layoutgen.errors import OperandError
 from layoutgen.ops import Operator, load
 from layoutgen.plan import plan
+from layoutgen.run import source
 from layoutgen.spec import loads
-from tests.kernels.small import MMA
+from tests.kernels.small import MMA, small
 from tests.ops.fused import CHAINS, assert_fused, drafted, small_operator
 from tests.ops.operands import FUSED
 from tests.plan.drafts import Draft
@@ -165,8 +168,11 @@ def test_results_beside_the_product() -> None:
         ({}, "bias must be given"),
         ({"bias": BIAS, "bais": BIAS}, "the epilogue's tensors are those of the spec"),
         ({"bias": torch.zeros(24)}, "bias must be bfloat16"),
-        ({"bias": BIAS[1:]}, "bias must have a shape of its own"),
-        ({"bias": BIAS[None]}, "bias must have a shape of its own"),
+        ({"bias": BIAS[1:]}, r"bias must have the shape \(N,\)[^+]*pass one element for each N"),
+        ({"bias": BIAS[None]}, r"bias must have the shape \(N,\)[^+]*use bias.reshape\(24,\)"),
+        ({"bias": BIAS[:1]}, r"bias must have the shape \(N,\)[^+]*use bias.expand\(24,\)"),
+        ({"bais": BIAS}, "bias must be given\n  got: no bias, but bais"),
+        ({"bias": 0.5}, "bias must be a tensor"),
         ({"bias": BIAS, "most": torch.zeros(9)}, "the epilogue's tensors are those of the spec"),
         ({"bias": BIAS, "out": OUT}, "most must be given, as out is"),
         ({"bias": BIAS, "out": OUT, "most": torch.zeros(18)[::2]}, "most must have neighbouring elements"),
@@ -201,6 +207,15 @@ def test_a_scale_may_have_no_mode() -> None:
     operator = drafted(("scale",))
     a, b = torch.ones(4, 16, dtype=torch.bfloat16), torch.ones(16, 16, dtype=torch.bfloat16)
     assert torch.equal(operator.eager(a, b, scale=torch.tensor(0.5)), torch.full((4, 16), 8.0))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["direct", "mixed", "bf16", "bf16_staged", "bf16_shared_tiles", "s8"])
+def test_what_a_kernel_names_is_not_free_for_a_tensor(name: str) -> None:
+    """A tensor x has x_data, x_m, e_x, g_x and read_x in the kernel."""
+    text = "\n".join(source(each).text for each in small(name))
+    used = re.findall(r"\b(?:(?:read|e|g)_([a-z]\w*)|([a-z]\w*?)_(?:m|data))\b", re.sub(r"//.*", "", text))
+    assert {one or other for one, other in used} - TAKEN == set()
+    assert "stage" in TAKEN and "d" in TAKEN
 
 
 def test_every_step_is_said_in_the_kernel_and_read_back() -> None:
