@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from layoutgen.bench import Result, Row, read
+from layoutgen.bench.statistic import median
 
 NAMES = {
     "kn": "a:k b:n (both row-major)",
@@ -41,6 +43,28 @@ def _speed(row: Row) -> float:
 
 def _ratio(row: Row, rival: str) -> str:
     return f"{row.ratios[rival].ratio:.3f}" if rival in row.ratios else "no difference"
+
+
+def times(result: Result) -> str:
+    """Every side of a result by shape, in milliseconds."""
+    shapes = list(dict.fromkeys(row.shape for row in result.rows))
+    found = {(row.name, row.shape): median(row.samples_ms) for row in result.rows}
+    lines = [
+        "| ms | " + " | ".join(" x ".join(map(str, shape)) for shape in shapes) + " |",
+        "|---|" + "---|" * len(shapes),
+    ]
+    for name in dict.fromkeys(row.name for row in result.rows):
+        lines.append(f"| {name} | " + " | ".join(f"{found[name, shape]:.4f}" for shape in shapes) + " |")
+    return "\n".join(lines)
+
+
+def errors(rows: list[dict[str, Any]]) -> str:
+    """What benchmarks.split_errors measured, in 2^-24 of |a| |b|."""
+    lines = ["| k | numbers | layoutgen | cublas | ratio |", "|---|---|---|---|---|"]
+    for row in rows:
+        own, theirs = (row[side] * 2**24 for side in ("error", "cublas"))
+        lines.append(f"| {row['k']} | {row['numbers']} | {own:.2f} | {theirs:.2f} | {row['ratio']:.2f} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

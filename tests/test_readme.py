@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from benchmarks.table import table
+from benchmarks.table import errors, table, times
 from docs.pictures import PICTURES
 from layoutgen import spec
 from layoutgen.bench import read
@@ -39,6 +40,14 @@ def test_the_page_on_tensor_cores_has_the_figures_that_were_measured() -> None:
     page = (ROOT / "docs" / "tensor-cores.md").read_text()
     for types in ("bf16", "f16", "tf32", "s8", "f64"):
         assert table(read(ROOT / "benchmarks" / "results" / f"mma-{types}-h200.json")) in page
+
+
+def test_the_page_has_what_an_epilogue_and_split_numbers_cost() -> None:
+    page = (ROOT / "docs" / "tensor-cores.md").read_text()
+    results = ROOT / "benchmarks" / "results"
+    assert times(read(results / "fused-h200.json")) in page
+    assert table(read(results / "tf32x3-h200.json")) in page
+    assert errors(json.loads((results / "split-errors-h200.json").read_text())["rows"]) in page
 
 
 def test_links_lead_somewhere() -> None:
