@@ -72,7 +72,8 @@ def _multiply(plan: Plan) -> str:
     if plan.uses_atoms:
         brought = sum(each.fragment.vectors for each in plan.shared_operands)
         k = plan.atom.layouts.shape_mnk[2]
-        return f"Multiply, every {k} k: {m} x {n} = {m * n} atoms a warp for {brought} shared loads; {order}."
+        products = f", {plan.products} products of each" if plan.products > 1 else ""
+        return f"Multiply, every {k} k: {m} x {n} = {m * n} atoms a warp{products} for {brought} shared loads; {order}."
     if plan.shared_operands:
         space, loads = "shared", sum(each.fragment.vectors / each.fragment.depth for each in plan.shared_operands)
     else:

@@ -14,6 +14,7 @@ from layoutgen.plan import plan as plans_from
 from layoutgen.plan.model import Advance, Barrier, CopyTile, LoadFragment, LoadTile, Mma, Program, StoreTile, Wait
 from tests.draw.conftest import DRAFTS, plans_of
 from tests.explain.stages import spread
+from tests.kernels.small import small
 
 TURNS = 6
 
@@ -186,3 +187,9 @@ def test_a_barrier_tells_what_it_brings_and_no_more() -> None:
         "all threads meet: stage 1 may be read, nobody still reads stage 0",
         "all threads meet: stage 2 may be read, nobody still reads stage 1",
     ]
+
+
+def test_promotion_is_told() -> None:
+    (each,) = small("tf32x3")
+    told = [moment.text for moment in timeline(each, TURNS)]
+    assert told.count("add what the atoms have summed to the accumulators") == TURNS

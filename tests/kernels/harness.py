@@ -59,7 +59,7 @@ class Schedule:
 
 ENDLESS = 10_000  # turns of a loop, of which no case has more than a hundred
 
-SCHEDULES = tuple(Schedule(landing, order) for landing in ("early", "late") for order in ("lockstep", 1, 2)) + (
+SCHEDULES = tuple(Schedule(landing, order) for landing in ("early", "late") for order in ("lockstep", 1)) + (
     Schedule("late", "lockstep", races=True),
 )
 
@@ -68,7 +68,7 @@ def schedules(plan: Plan) -> tuple[Schedule, ...]:
     """Those that differ for a plan: copies that no cp.async makes land at once, and threads that share no memory never
     meet."""
     landings = {"late"} if all(each.copy.atom.through_registers for each in plan.operands) else {"early", "late"}
-    orders = {"lockstep", 1, 2} if plan.stages else {"lockstep"}
+    orders = {"lockstep", 1} if plan.stages else {"lockstep"}
     return tuple(each for each in SCHEDULES if each.landing in landings and each.order in orders)
 
 

@@ -76,9 +76,9 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "tf32x3": (
         {
             "atom": "SM80_16x8x8_F32TF32TF32F32_TN", "split": "tf32x3", "dtypes": ("f32", "f32", "f32"),
-            "block": (32, 64, 32), "stages": 2,
+            "block": (32, 64, 16), "stages": 2,
         },
-        ("ak_bn_16B", "am_bk_16B", "any"),
+        ("ak_bn_16B",),
     ),
     "s8": (
         {"atom": "SM80_16x8x32_S32S8S8S32_TN", "dtypes": ("s8", "s32", "s32"), "block": (32, 64, 64), "stages": 3},
@@ -105,7 +105,7 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
                 "clamp: {min: -0.1, max: 0.7}", "amax", "bias: {per: row, name: last}",
             ),
         },
-        ("ak_bn_16B", "am_bk_2B", "any"),
+        ("ak_bn_16B", "am_bk_2B"),
     ),
     "fused_shared_tiles": (
         MMA | {"stages": 3, "kind": "stream_k", "epilogue": ("scale", "silu", "amax: {name: most}", "relu")},
@@ -127,7 +127,7 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
                 "scale: {per: column, name: columns}",
             ),
         },
-        ("ak_bk_16B", "am_bk_1B"),
+        ("ak_bk_16B",),
     ),
     "fused_integers": (
         {
