@@ -132,7 +132,8 @@ def registers(plan: Plan, device: Device) -> Registers:
     if plan.uses_atoms:
         of_slot = sum(_atom_registers(each) for each in plan.shared_operands)
     return Registers(
-        accumulators=values_m * values_n * ITEMSIZE[plan.accumulate] // REGISTER,
+        # What atoms sum until it is promoted has registers of its own.
+        accumulators=(1 + (plan.products > 1)) * values_m * values_n * ITEMSIZE[plan.accumulate] // REGISTER,
         fragments=of_slot * plan.program.slots,
         staging=staging,
         addresses=GLOBAL_ADDRESS * len(plan.operands) + SHARED_ADDRESS * len(plan.shared_operands),
