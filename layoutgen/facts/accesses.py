@@ -123,7 +123,8 @@ def static_accesses(plan: Plan) -> Counter[tuple[str, int]]:
     Loops over pieces are unrolled and the loop over k-tiles is not, so a step counts as often as the program names it.
     """
     counts: Counter[tuple[str, int]] = Counter()
-    for step in plan.program.steps:
+    passes = 1 if plan.products == 1 else 2  # with guards and without
+    for step in plan.program.steps * passes:
         if isinstance(step, LoadFragment):
             for operand in plan.shared_operands:
                 fragment = operand.fragment

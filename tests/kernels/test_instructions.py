@@ -56,6 +56,7 @@ def test_every_access_of_the_machine_code_is_one_of_the_plans(each: Plan) -> Non
         if sites.opcode in OPCODES:  # others are atomic
             times = sites.active.shape[0]
             times = by_row[sites.name] * times // epilogue.turns if sites.name in by_row else times
+            times *= 2 if each.products > 1 and sites.name not in by_row else 1  # with guards and without
             planned[sites.name, OPCODES[sites.opcode], sites.bytes] += times
     if each.schedule.kind == "stream_k":
         values = each.tile.value_mode[0].size * each.tile.value_mode[1].size
@@ -88,7 +89,9 @@ def test_the_main_loop_multiplies_one_k_tile(each: Plan) -> None:
     block_m, block_n, block_k = each.tile.block
     if each.uses_atoms:
         m, n = each.order.extents
-        assert loop.ffma == m * n * each.k_blocks * INSTRUCTIONS.get((each.a.dtype, each.atom.layouts.shape_mnk), 1)
+        assert loop.ffma == each.products * m * n * each.k_blocks * INSTRUCTIONS.get(
+            (each.a.dtype, each.atom.layouts.shape_mnk), 1
+        )
     else:
         assert loop.ffma == block_m * block_n * block_k // each.threads.threads
         assert loop.other < max(loop.ffma, 3 * loop.memory)  # addresses and predicates, of which few values have many
