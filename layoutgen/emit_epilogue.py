@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutgen.emit_accesses import ELEMENT, access_type
-from layoutgen.epilogue import CPP
+from layoutgen.epilogue import CPP, Tensor
 from layoutgen.plan.chain import Link
 from layoutgen.plan.model import Plan
 from layoutgen.plan.storage import ITEMSIZE
@@ -76,6 +76,7 @@ def _tensor(plan: Plan, link: Link) -> dict[str, object]:
             "": "one element", "m": "(m)", "n": "(n)", "mn": f"(m,n) at {tensor.name}_data[m * {tensor.name}_m + n]",
         }[tensor.modes] + (", written: its largest |x|, as bits" if tensor.written else ""),
         "value": CPP[link.value],
+        "parameters": _parameters(tensor, bits if tensor.written else ELEMENT[tensor.dtype]),
         "element": bits if tensor.written else ELEMENT[tensor.dtype],
         "written": tensor.written,
         "access": access_type(tensor.dtype, width),
@@ -84,6 +85,13 @@ def _tensor(plan: Plan, link: Link) -> dict[str, object]:
         "columns": plan.epilogue.value_n.size,
         "run": plan.epilogue.vector,
     }  # fmt: skip
+
+
+def _parameters(tensor: Tensor, element: str) -> str:
+    """A tensor's parameters of the kernel. A matrix may be D itself, which __restrict__ would deny."""
+    if tensor.modes == "mn":
+        return f"{element} const* {tensor.name}_data, int64_t {tensor.name}_m"
+    return f"{element}{'*' if tensor.written else ' const* __restrict__'} {tensor.name}_data"
 
 
 def _element(link: Link) -> str:

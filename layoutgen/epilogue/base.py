@@ -7,6 +7,7 @@ package finds them by itself; nothing else knows their names.
 from __future__ import annotations
 
 import keyword
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -66,7 +67,7 @@ Keyword = Annotated[
 ]
 
 
-class Step(BaseModel):
+class Step(BaseModel, ABC):
     """One step: x -> x, for each value of C. A subclass's fields are its options in YAML; all have defaults but those
     that it can't do without."""
 
@@ -89,18 +90,18 @@ class Step(BaseModel):
         """A few words for a comment."""
         return self.word
 
+    @abstractmethod
     def code(self, value: Value) -> str:
         """A C++ statement on {x}, of type `value` (what computes_in said), and on {t}, the tensor's element as `value`;
         where the tensor is written, as `bits` of what it holds so far."""
-        raise NotImplementedError
 
     def functions(self, value: Value) -> tuple[str, ...]:
         """The device functions that `code` calls, each whole; alike ones of several steps are emitted once."""
         return ()
 
+    @abstractmethod
     def in_torch(self, x: torch.Tensor, t: torch.Tensor | None) -> torch.Tensor:
         """The same by torch, of any dtype: float64 for a reference, C's for what a user would write without us."""
-        raise NotImplementedError
 
     def magnitude(self, size: torch.Tensor, t: torch.Tensor | None) -> torch.Tensor:
         """How large what is rounded may be after it, where it was `size` before: what a bound on errors scales with."""

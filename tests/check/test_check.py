@@ -64,13 +64,13 @@ LACKS = {
                 "mma_tf32_128x256x16",
                 "triton_f16_128x256x64",
                 "quantized_s8_128x256x128",
-                "tf32x3_128x128x64",
+                "tf32x3_128x128x56",
             ),
             ["shared-memory"],
         ),
     },
 }
-VARIANTS = {"mma_f64_128x64x16": 9, "mma_tf32_128x256x16": 13, "tf32x3_128x128x64": 13}
+VARIANTS = {"mma_f64_128x64x16": 9, "mma_tf32_128x256x16": 13, "tf32x3_128x128x56": 13}
 # Two blocks of 1024 threads, or of 51 KB, are more than a multiprocessor of an RTX 4090 holds.
 TOO_MANY_BLOCKS = {"ladder_02_coalesced", "ladder_12_cp_async"}
 # Where what is moved along n, or along m too, is single words already, a variant for narrower accesses is none.

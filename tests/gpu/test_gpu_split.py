@@ -13,7 +13,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def op() -> Operator:
-    return layoutgen.load("tf32x3_128x128x64")
+    return layoutgen.load("tf32x3_128x128x56")
 
 
 def uniform(*shape: int) -> torch.Tensor:

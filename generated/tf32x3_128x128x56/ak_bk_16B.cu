@@ -1,18 +1,16 @@
-// tf32x3_128x128x64, variant ak_bk_16B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
-// f32 by three products of tf32, promoted every 64 k
+// tf32x3_128x128x56, variant ak_bk_16B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
+// f32 by three products of tf32, promoted every 56 k
 //
-// Block: tile 128x128x64, 256 threads, 2 stages, 131072 bytes of shared memory.
+// Block: tile 128x128x56, 256 threads, 2 stages, 122880 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in k, rows on 16-byte boundaries
 //   B (n,k) contiguous in k, rows on 16-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 16-byte boundaries
 //
-// Emitted by layoutgen from the spec tf32x3_128x128x64.yaml: edit the spec, not this file. Layouts map from left to right
+// Emitted by layoutgen from the spec tf32x3_128x128x56.yaml: edit the spec, not this file. Layouts map from left to right
 // (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
 #include <cute/tensor_impl.hpp>   // cute/tensor.hpp without its algorithms: less than half the time to compile
 #include <cute/algorithm/clear.hpp>
-#include <cute/swizzle.hpp>
-#include <cute/swizzle_layout.hpp>
 #include <cute/arch/mma_sm80.hpp>
 #include <cute/arch/copy_sm80.hpp>
 
@@ -54,7 +52,7 @@ CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _128;
-using BlockK = _64;
+using BlockK = _56;
 constexpr int kStages = 2;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_0,_1>,Stride<_64,_0>>>;   // thread -> m: ((4,8),(2,4)):((0,1),(64,0))
@@ -66,40 +64,38 @@ using StoreValueN = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // stored value -> n:
 using Order = Layout<Shape<_4,_4>,Stride<_4,_1>>;   // step -> atom of a warp's tile, (atom_m, atom_n): (4,4):(4,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_64,_1,_8192>>>;   // (m, k, stage) -> float: Sw<3,2,4> o 0 o (128,64,2):(64,1,8192)
-constexpr int kSmemA = 16384;   // floats, all stages
-using FragmentAThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<_64,Stride<_512,_4>,_0>,Stride<_4096,_0>>>>;   // thread -> float: Sw<3,2,4> o 0 o ((8,(2,2),1),(2,4)):((64,(512,4),0),(4096,0))
-using FragmentA = Layout<Shape<_4,Shape<_4,_2>,_2>,Stride<_256,Stride<_0,_8>,_2048>>;   // (vector, k, stage) -> uint128_t: (4,(4,2),2):(256,(0,8),2048)
-using FragmentAFlips = Layout<Shape<_4,Shape<_4,_2>,_2>,Stride<_0,Stride<_2,_0>,_0>>;   // (vector, k, stage) -> uint128_t, by exclusive or: (4,(4,2),2):(0,(2,0),0)
-using CopyAThreadX = Layout<Shape<_16,_16>,Stride<_0,_1>>;   // thread -> m: (16,16):(0,1)
-using CopyAThreadK = Layout<Shape<_16,_16>,Stride<_4,_0>>;   // thread -> k: (16,16):(4,0)
+using SmemA = Layout<Shape<_128,_56,_2>,Stride<Int<60>,_1,Int<7680>>>;   // (m, k, stage) -> float: (128,56,2):(60,1,7680)
+constexpr int kSmemA = 15360;   // floats, all stages
+using FragmentAThread = Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<Int<60>,Stride<Int<480>,_4>,_0>,Stride<Int<3840>,_0>>>;   // thread -> float: ((8,(2,2),1),(2,4)):((60,(480,4),0),(3840,0))
+using FragmentA = Layout<Shape<_4,_7,_2>,Stride<_240,_2,Int<1920>>>;   // (vector, k, stage) -> uint128_t: (4,7,2):(240,2,1920)
+using CopyAThreadX = Layout<Shape<Int<14>,_16>,Stride<_0,_1>>;   // thread -> m: (14,16):(0,1)
+using CopyAThreadK = Layout<Shape<Int<14>,_16>,Stride<_4,_0>>;   // thread -> k: (14,16):(4,0)
 using CopyAElementX = Layout<_8,_16>;   // i -> m: 8:16
 using CopyAElementK = Layout<_4,_1>;   // j -> k: 4:1
-using CopyAThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_16,_16>,Stride<_4,_64>>>;   // thread -> float: Sw<3,2,4> o 0 o (16,16):(4,64)
-using CopyA = Layout<Shape<_8,_1,_2>,Stride<_256,_0,_2048>>;   // (i, j, stage) -> float4: (8,1,2):(256,0,2048)
+using CopyAThread = Layout<Shape<Int<14>,_16>,Stride<_4,Int<60>>>;   // thread -> float: (14,16):(4,60)
+using CopyA = Layout<Shape<_8,_1,_2>,Stride<_240,_0,Int<1920>>>;   // (i, j, stage) -> float4: (8,1,2):(240,0,1920)
 
-using SmemB = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_64,_1,_8192>>>;   // (n, k, stage) -> float: Sw<3,2,4> o 0 o (128,64,2):(64,1,8192)
-constexpr int kSmemB = 16384;   // floats, all stages
-using FragmentBThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<_64,Stride<_4,_512>,_0>,Stride<_0,_2048>>>>;   // thread -> float: Sw<3,2,4> o 0 o ((8,(2,2),1),(2,4)):((64,(4,512),0),(0,2048))
-using FragmentB = Layout<Shape<_2,Shape<_4,_2>,_2>,Stride<_256,Stride<_0,_8>,_2048>>;   // (vector, k, stage) -> uint128_t: (2,(4,2),2):(256,(0,8),2048)
-using FragmentBFlips = Layout<Shape<_2,Shape<_4,_2>,_2>,Stride<_0,Stride<_2,_0>,_0>>;   // (vector, k, stage) -> uint128_t, by exclusive or: (2,(4,2),2):(0,(2,0),0)
-using CopyBThreadX = Layout<Shape<_16,_16>,Stride<_0,_1>>;   // thread -> n: (16,16):(0,1)
-using CopyBThreadK = Layout<Shape<_16,_16>,Stride<_4,_0>>;   // thread -> k: (16,16):(4,0)
+using SmemB = Layout<Shape<_128,_56,_2>,Stride<Int<60>,_1,Int<7680>>>;   // (n, k, stage) -> float: (128,56,2):(60,1,7680)
+constexpr int kSmemB = 15360;   // floats, all stages
+using FragmentBThread = Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<Int<60>,Stride<_4,Int<480>>,_0>,Stride<_0,Int<1920>>>>;   // thread -> float: ((8,(2,2),1),(2,4)):((60,(4,480),0),(0,1920))
+using FragmentB = Layout<Shape<_2,_7,_2>,Stride<_240,_2,Int<1920>>>;   // (vector, k, stage) -> uint128_t: (2,7,2):(240,2,1920)
+using CopyBThreadX = Layout<Shape<Int<14>,_16>,Stride<_0,_1>>;   // thread -> n: (14,16):(0,1)
+using CopyBThreadK = Layout<Shape<Int<14>,_16>,Stride<_4,_0>>;   // thread -> k: (14,16):(4,0)
 using CopyBElementX = Layout<_8,_16>;   // i -> n: 8:16
 using CopyBElementK = Layout<_4,_1>;   // j -> k: 4:1
-using CopyBThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_16,_16>,Stride<_4,_64>>>;   // thread -> float: Sw<3,2,4> o 0 o (16,16):(4,64)
-using CopyB = Layout<Shape<_8,_1,_2>,Stride<_256,_0,_2048>>;   // (i, j, stage) -> float4: (8,1,2):(256,0,2048)
+using CopyBThread = Layout<Shape<Int<14>,_16>,Stride<_4,Int<60>>>;   // thread -> float: (14,16):(4,60)
+using CopyB = Layout<Shape<_8,_1,_2>,Stride<_240,_0,Int<1920>>>;   // (i, j, stage) -> float4: (8,1,2):(240,0,1920)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
 static_assert(256 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 static_assert(cosize_v<SmemA> <= kSmemA);
-static_assert(256 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
+static_assert(224 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
 static_assert(cosize_v<SmemB> <= kSmemB);
-static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
+static_assert(224 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
 extern "C" __global__ __launch_bounds__(256, 1)
-void tf32x3_128x128x64(
+void tf32x3_128x128x56(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
     float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
@@ -177,6 +173,7 @@ void tf32x3_128x128x64(
     int write = write_stage(0);
 
     auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
+      if (thread >= 224) return;
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
@@ -188,6 +185,7 @@ void tf32x3_128x128x64(
     };
 
     auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
+      if (thread >= 224) return;
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
@@ -199,6 +197,7 @@ void tf32x3_128x128x64(
     };
 
     auto copy_a = [&]() {   // start copying A's next k-tile into the write stage
+      if (thread >= 224) return;
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
@@ -210,6 +209,7 @@ void tf32x3_128x128x64(
     };
 
     auto copy_b = [&]() {   // start copying B's next k-tile into the write stage
+      if (thread >= 224) return;
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
@@ -228,11 +228,11 @@ void tf32x3_128x128x64(
       rows_b = tiles_left > 0 ? n : 0;
     };
 
-    // ---- Fragments: from shared memory to registers, 2 slots ----
+    // ---- Fragments: from shared memory to registers, 1 slot ----
     Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<uint128_t const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (load, k, stage)
-    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_2>{});   // ((register,atom_m), slot)
+    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_1>{});   // ((register,atom_m), slot)
     Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<uint128_t const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (load, k, stage)
-    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_2>{});   // ((register,atom_n), slot)
+    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_1>{});   // ((register,atom_n), slot)
     // Their addresses in the stage that is read.
     uint32_t read_a, read_b;
     auto read_stage = [&](int stage) {
@@ -244,9 +244,9 @@ void tf32x3_128x128x64(
     int read = read_stage(0);
     auto load_fragment = [&](int k_index, int slot) {   // of the read stage: 4 ldmatrix of A, 2 ldmatrix of B
       CUTE_UNROLL
-      for (int v = 0; v < 4; ++v) load_fragment_a((read_a ^ FragmentAFlips{}(0, k_index, 0) * sizeof(uint128_t)) + FragmentA{}(v, k_index, 0) * sizeof(uint128_t), tCrA(v * 4, slot), tCrA(v * 4 + 1, slot), tCrA(v * 4 + 2, slot), tCrA(v * 4 + 3, slot));
+      for (int v = 0; v < 4; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(uint128_t), tCrA(v * 4, slot), tCrA(v * 4 + 1, slot), tCrA(v * 4 + 2, slot), tCrA(v * 4 + 3, slot));
       CUTE_UNROLL
-      for (int v = 0; v < 2; ++v) load_fragment_b((read_b ^ FragmentBFlips{}(0, k_index, 0) * sizeof(uint128_t)) + FragmentB{}(v, k_index, 0) * sizeof(uint128_t), tCrB(v * 4, slot), tCrB(v * 4 + 1, slot), tCrB(v * 4 + 2, slot), tCrB(v * 4 + 3, slot));
+      for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(uint128_t), tCrB(v * 4, slot), tCrB(v * 4 + 1, slot), tCrB(v * 4 + 2, slot), tCrB(v * 4 + 3, slot));
     };
     // ---- What the atoms have summed, until it is promoted to the accumulators, and one atom's K of each of the warp's atoms ----
     Tensor tCrP = make_tensor<float>(tCrC.layout());
@@ -323,29 +323,27 @@ void tf32x3_128x128x64(
     // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
     CUTE_NO_UNROLL
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      load_fragment(1, 1);
       copy_a();
       copy_b();
       write = write_stage(next_stage(write));
       next_tile();
       mma(0);
+      load_fragment(1, 0);
+      mma(0);
       load_fragment(2, 0);
-      mma(1);
-      load_fragment(3, 1);
+      mma(0);
+      load_fragment(3, 0);
       mma(0);
       load_fragment(4, 0);
-      mma(1);
-      load_fragment(5, 1);
+      mma(0);
+      load_fragment(5, 0);
       mma(0);
       load_fragment(6, 0);
-      mma(1);
-      load_fragment(7, 1);
       mma(0);
       cp_async_wait<0>();
       __syncthreads();
       read = read_stage(next_stage(read));
       load_fragment(0, 0);
-      mma(1);
       promote();
 
     }

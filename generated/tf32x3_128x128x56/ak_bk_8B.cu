@@ -1,18 +1,16 @@
-// tf32x3_128x128x64, variant ak_bn_16B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
-// f32 by three products of tf32, promoted every 64 k
+// tf32x3_128x128x56, variant ak_bk_8B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
+// f32 by three products of tf32, promoted every 56 k
 //
-// Block: tile 128x128x64, 256 threads, 2 stages, 131072 bytes of shared memory.
+// Block: tile 128x128x56, 256 threads, 2 stages, 122880 bytes of shared memory.
 // Takes:
-//   A (m,k) contiguous in k, rows on 16-byte boundaries
-//   B (n,k) contiguous in n, rows on 16-byte boundaries
-//   C and D (m,n) contiguous in n, rows on 16-byte boundaries
+//   A (m,k) contiguous in k, rows on 8-byte boundaries
+//   B (n,k) contiguous in k, rows on 8-byte boundaries
+//   C and D (m,n) contiguous in n, rows on 8-byte boundaries
 //
-// Emitted by layoutgen from the spec tf32x3_128x128x64.yaml: edit the spec, not this file. Layouts map from left to right
+// Emitted by layoutgen from the spec tf32x3_128x128x56.yaml: edit the spec, not this file. Layouts map from left to right
 // (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
 #include <cute/tensor_impl.hpp>   // cute/tensor.hpp without its algorithms: less than half the time to compile
 #include <cute/algorithm/clear.hpp>
-#include <cute/swizzle.hpp>
-#include <cute/swizzle_layout.hpp>
 #include <cute/arch/mma_sm80.hpp>
 #include <cute/arch/copy_sm80.hpp>
 
@@ -25,24 +23,24 @@ CUTE_DEVICE void load_fragment_a(uint32_t from, uint32_t& r0, uint32_t& r1, uint
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(from) : "memory");   // fragment_a
 }
 
-CUTE_DEVICE void load_fragment_b(uint32_t from, uint32_t& r0) {
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(r0) : "r"(from) : "memory");   // fragment_b
+CUTE_DEVICE void load_fragment_b(uint32_t from, uint32_t& r0, uint32_t& r1, uint32_t& r2, uint32_t& r3) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void copy_async_a(uint32_t to, float4 const& from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(&from) : "memory");   // copy_a
+CUTE_DEVICE void copy_async_a(uint32_t to, float2 const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(&from) : "memory");   // copy_a
 }
 
-CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float4 const& from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(&from), "r"(valid ? 16 : 0) : "memory");   // copy_a
+CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float2 const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(&from), "r"(valid ? 8 : 0) : "memory");   // copy_a
 }
 
-CUTE_DEVICE void copy_async_b(uint32_t to, float4 const& from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(&from) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_b(uint32_t to, float2 const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(&from) : "memory");   // copy_b
 }
 
-CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float4 const& from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(&from), "r"(valid ? 16 : 0) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float2 const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(&from), "r"(valid ? 8 : 0) : "memory");   // copy_b
 }
 
 // ---- A number as a sum of two of the atom's type, of which it takes the high bits of words ----------------------------
@@ -54,52 +52,48 @@ CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _128;
-using BlockK = _64;
+using BlockK = _56;
 constexpr int kStages = 2;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_0,_1>,Stride<_64,_0>>>;   // thread -> m: ((4,8),(2,4)):((0,1),(64,0))
 using ThreadN = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_2,_0>,Stride<_0,_32>>>;   // thread -> n: ((4,8),(2,4)):((2,0),(0,32))
 using ValueM = Layout<_8,_8>;   // value -> m: 8:8
 using ValueN = Layout<Shape<_2,_4>,Stride<_1,_8>>;   // value -> n: (2,4):(1,8)
-using StoreThreadN = Layout<Shape<Shape<_2,_2,_8>,Shape<_2,_4>>,Stride<Stride<_8,_4,_0>,Stride<_0,_32>>>;   // thread -> n that it stores: ((2,2,8),(2,4)):((8,4,0),(0,32))
-using StoreValueN = Layout<Shape<_4,_2>,Stride<_1,_16>>;   // stored value -> n: (4,2):(1,16)
 using Order = Layout<Shape<_4,_4>,Stride<_4,_1>>;   // step -> atom of a warp's tile, (atom_m, atom_n): (4,4):(4,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_64,_1,_8192>>>;   // (m, k, stage) -> float: Sw<3,2,4> o 0 o (128,64,2):(64,1,8192)
-constexpr int kSmemA = 16384;   // floats, all stages
-using FragmentAThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<_64,Stride<_512,_4>,_0>,Stride<_4096,_0>>>>;   // thread -> float: Sw<3,2,4> o 0 o ((8,(2,2),1),(2,4)):((64,(512,4),0),(4096,0))
-using FragmentA = Layout<Shape<_4,Shape<_4,_2>,_2>,Stride<_256,Stride<_0,_8>,_2048>>;   // (vector, k, stage) -> uint128_t: (4,(4,2),2):(256,(0,8),2048)
-using FragmentAFlips = Layout<Shape<_4,Shape<_4,_2>,_2>,Stride<_0,Stride<_2,_0>,_0>>;   // (vector, k, stage) -> uint128_t, by exclusive or: (4,(4,2),2):(0,(2,0),0)
-using CopyAThreadX = Layout<Shape<_16,_16>,Stride<_0,_1>>;   // thread -> m: (16,16):(0,1)
-using CopyAThreadK = Layout<Shape<_16,_16>,Stride<_4,_0>>;   // thread -> k: (16,16):(4,0)
-using CopyAElementX = Layout<_8,_16>;   // i -> m: 8:16
-using CopyAElementK = Layout<_4,_1>;   // j -> k: 4:1
-using CopyAThread = ComposedLayout<Swizzle<3,2,4>,_0,Layout<Shape<_16,_16>,Stride<_4,_64>>>;   // thread -> float: Sw<3,2,4> o 0 o (16,16):(4,64)
-using CopyA = Layout<Shape<_8,_1,_2>,Stride<_256,_0,_2048>>;   // (i, j, stage) -> float4: (8,1,2):(256,0,2048)
+using SmemA = Layout<Shape<_128,_56,_2>,Stride<Int<60>,_1,Int<7680>>>;   // (m, k, stage) -> float: (128,56,2):(60,1,7680)
+constexpr int kSmemA = 15360;   // floats, all stages
+using FragmentAThread = Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<Int<60>,Stride<Int<480>,_4>,_0>,Stride<Int<3840>,_0>>>;   // thread -> float: ((8,(2,2),1),(2,4)):((60,(480,4),0),(3840,0))
+using FragmentA = Layout<Shape<_4,_7,_2>,Stride<_240,_2,Int<1920>>>;   // (vector, k, stage) -> uint128_t: (4,7,2):(240,2,1920)
+using CopyAThreadX = Layout<Shape<Int<28>,_8>,Stride<_0,_1>>;   // thread -> m: (28,8):(0,1)
+using CopyAThreadK = Layout<Shape<Int<28>,_8>,Stride<_2,_0>>;   // thread -> k: (28,8):(2,0)
+using CopyAElementX = Layout<_16,_8>;   // i -> m: 16:8
+using CopyAElementK = Layout<_2,_1>;   // j -> k: 2:1
+using CopyAThread = Layout<Shape<Int<28>,_8>,Stride<_2,Int<60>>>;   // thread -> float: (28,8):(2,60)
+using CopyA = Layout<Shape<_16,_1,_2>,Stride<_240,_0,Int<3840>>>;   // (i, j, stage) -> float2: (16,1,2):(240,0,3840)
 
-using SmemB = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_1,_128,_8192>>>;   // (n, k, stage) -> float: Sw<2,3,4> o 0 o (128,64,2):(1,128,8192)
-constexpr int kSmemB = 16384;   // floats, all stages
-using FragmentBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_128,_1>,Stride<_0,_32>>>>;   // thread -> float: Sw<2,3,4> o 0 o ((4,8),(2,4)):((128,1),(0,32))
-using FragmentB = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_512,_0>,_1024,_8192>>;   // (vector, k, stage) -> float: ((2,4),8,2):((512,0),1024,8192)
-using FragmentBFlips = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_0,_8>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,4),8,2):((0,8),0,0)
-using CopyBThreadX = Layout<Shape<_32,_8>,Stride<_4,_0>>;   // thread -> n: (32,8):(4,0)
-using CopyBThreadK = Layout<Shape<_32,_8>,Stride<_0,_1>>;   // thread -> k: (32,8):(0,1)
-using CopyBElementX = Layout<_4,_1>;   // i -> n: 4:1
-using CopyBElementK = Layout<_8,_8>;   // j -> k: 8:8
-using CopyBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_4>>;   // thread -> float: Sw<2,3,4> o 0 o 256:4
-using CopyB = Layout<Shape<_1,_8,_2>,Stride<_0,_256,_2048>>;   // (i, j, stage) -> float4: (1,8,2):(0,256,2048)
+using SmemB = Layout<Shape<_128,_56,_2>,Stride<Int<60>,_1,Int<7680>>>;   // (n, k, stage) -> float: (128,56,2):(60,1,7680)
+constexpr int kSmemB = 15360;   // floats, all stages
+using FragmentBThread = Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<Int<60>,Stride<_4,Int<480>>,_0>,Stride<_0,Int<1920>>>>;   // thread -> float: ((8,(2,2),1),(2,4)):((60,(4,480),0),(0,1920))
+using FragmentB = Layout<Shape<_2,_7,_2>,Stride<_240,_2,Int<1920>>>;   // (vector, k, stage) -> uint128_t: (2,7,2):(240,2,1920)
+using CopyBThreadX = Layout<Shape<Int<28>,_8>,Stride<_0,_1>>;   // thread -> n: (28,8):(0,1)
+using CopyBThreadK = Layout<Shape<Int<28>,_8>,Stride<_2,_0>>;   // thread -> k: (28,8):(2,0)
+using CopyBElementX = Layout<_16,_8>;   // i -> n: 16:8
+using CopyBElementK = Layout<_2,_1>;   // j -> k: 2:1
+using CopyBThread = Layout<Shape<Int<28>,_8>,Stride<_2,Int<60>>>;   // thread -> float: (28,8):(2,60)
+using CopyB = Layout<Shape<_16,_1,_2>,Stride<_240,_0,Int<3840>>>;   // (i, j, stage) -> float2: (16,1,2):(240,0,3840)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
 static_assert(256 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 static_assert(cosize_v<SmemA> <= kSmemA);
-static_assert(256 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
+static_assert(224 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
 static_assert(cosize_v<SmemB> <= kSmemB);
-static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
+static_assert(224 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
 extern "C" __global__ __launch_bounds__(256, 1)
-void tf32x3_128x128x64(
+void tf32x3_128x128x56(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
     float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
@@ -147,22 +141,22 @@ void tf32x3_128x128x64(
 
     // ---- Full tensors ------------------------------------------------------------------------------------------------
     Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(a_m, _1{})));   // (m, k)
-    Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(_1{}, b_k)));   // (n, k)
+    Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(b_n, _1{})));   // (n, k)
 
     // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-    // A: cp.async, 16 bytes a piece
+    // A: cp.async, 8 bytes a piece
     int const x_a = m0 + CopyAThreadX{}(thread);
     int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
     Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
     auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
-    Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float4
+    Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float2*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float2
 
-    // B: cp.async, 16 bytes a piece
+    // B: cp.async, 8 bytes a piece
     int const x_b = n0 + CopyBThreadX{}(thread);
     int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
     Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
     auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-    Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float4*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float4
+    Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float2*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float2
 
     // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
     // plus a constant.
@@ -177,45 +171,49 @@ void tf32x3_128x128x64(
     int write = write_stage(0);
 
     auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
+      if (thread >= 224) return;
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 8; ++i) {
-          auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
-          copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j * 4) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float4), from);
+        for (int i = 0; i < 16; ++i) {
+          auto const& from = reinterpret_cast<float2 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 2)));
+          copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j * 2) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float2), from);
         }
       }
     };
 
     auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
+      if (thread >= 224) return;
       CUTE_UNROLL
-      for (int j = 0; j < 8; ++j) {
+      for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-          copy_async_or_zero_b(x_b + CopyBElementX{}(i * 4) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float4), from);
+        for (int i = 0; i < 16; ++i) {
+          auto const& from = reinterpret_cast<float2 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 2)));
+          copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j * 2) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float2), from);
         }
       }
     };
 
     auto copy_a = [&]() {   // start copying A's next k-tile into the write stage
+      if (thread >= 224) return;
       CUTE_UNROLL
       for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 8; ++i) {
-          auto const& from = reinterpret_cast<float4 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 4)));
-          if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float4), from);
+        for (int i = 0; i < 16; ++i) {
+          auto const& from = reinterpret_cast<float2 const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j * 2)));
+          if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float2), from);
         }
       }
     };
 
     auto copy_b = [&]() {   // start copying B's next k-tile into the write stage
+      if (thread >= 224) return;
       CUTE_UNROLL
-      for (int j = 0; j < 8; ++j) {
+      for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float4 const&>(tBgB(CopyBElementX{}(i * 4), CopyBElementK{}(j)));
-          if (x_b + CopyBElementX{}(i * 4) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float4), from);
+        for (int i = 0; i < 16; ++i) {
+          auto const& from = reinterpret_cast<float2 const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j * 2)));
+          if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float2), from);
         }
       }
     };
@@ -228,11 +226,11 @@ void tf32x3_128x128x64(
       rows_b = tiles_left > 0 ? n : 0;
     };
 
-    // ---- Fragments: from shared memory to registers, 2 slots ----
+    // ---- Fragments: from shared memory to registers, 1 slot ----
     Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<uint128_t const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (load, k, stage)
-    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_2>{});   // ((register,atom_m), slot)
-    Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (load, k, stage)
-    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_2>{});   // ((register,atom_n), slot)
+    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_1>{});   // ((register,atom_m), slot)
+    Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<uint128_t const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (load, k, stage)
+    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_1>{});   // ((register,atom_n), slot)
     // Their addresses in the stage that is read.
     uint32_t read_a, read_b;
     auto read_stage = [&](int stage) {
@@ -242,11 +240,11 @@ void tf32x3_128x128x64(
       return stage;
     };
     int read = read_stage(0);
-    auto load_fragment = [&](int k_index, int slot) {   // of the read stage: 4 ldmatrix of A, 8 ld.shared of B
+    auto load_fragment = [&](int k_index, int slot) {   // of the read stage: 4 ldmatrix of A, 2 ldmatrix of B
       CUTE_UNROLL
-      for (int v = 0; v < 4; ++v) load_fragment_a((read_a ^ FragmentAFlips{}(0, k_index, 0) * sizeof(uint128_t)) + FragmentA{}(v, k_index, 0) * sizeof(uint128_t), tCrA(v * 4, slot), tCrA(v * 4 + 1, slot), tCrA(v * 4 + 2, slot), tCrA(v * 4 + 3, slot));
+      for (int v = 0; v < 4; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(uint128_t), tCrA(v * 4, slot), tCrA(v * 4 + 1, slot), tCrA(v * 4 + 2, slot), tCrA(v * 4 + 3, slot));
       CUTE_UNROLL
-      for (int v = 0; v < 8; ++v) load_fragment_b((read_b ^ FragmentBFlips{}(v, 0, 0) * sizeof(float)) + FragmentB{}(v, k_index, 0) * sizeof(float), tCrB(v, slot));
+      for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(uint128_t), tCrB(v * 4, slot), tCrB(v * 4 + 1, slot), tCrB(v * 4 + 2, slot), tCrB(v * 4 + 3, slot));
     };
     // ---- What the atoms have summed, until it is promoted to the accumulators, and one atom's K of each of the warp's atoms ----
     Tensor tCrP = make_tensor<float>(tCrC.layout());
@@ -323,29 +321,27 @@ void tf32x3_128x128x64(
     // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
     CUTE_NO_UNROLL
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      load_fragment(1, 1);
       copy_a();
       copy_b();
       write = write_stage(next_stage(write));
       next_tile();
       mma(0);
+      load_fragment(1, 0);
+      mma(0);
       load_fragment(2, 0);
-      mma(1);
-      load_fragment(3, 1);
+      mma(0);
+      load_fragment(3, 0);
       mma(0);
       load_fragment(4, 0);
-      mma(1);
-      load_fragment(5, 1);
+      mma(0);
+      load_fragment(5, 0);
       mma(0);
       load_fragment(6, 0);
-      mma(1);
-      load_fragment(7, 1);
       mma(0);
       cp_async_wait<0>();
       __syncthreads();
       read = read_stage(next_stage(read));
       load_fragment(0, 0);
-      mma(1);
       promote();
 
     }
@@ -363,44 +359,29 @@ void tf32x3_128x128x64(
   sum_up(false_type{});
   if (__syncthreads_or(is_nan())) sum_up(true_type{});   // Inf less its high part is NaN: none is missed
 
-  // ---- Before the epilogue: lanes that share a row pass each other values, so that each has runs of 4 columns ----
-  // A transpose of 2 lanes by 2 atoms, by halves: lanes whose numbers differ in a bit swap what lies across.
-  auto exchange = [&]() {
-    CUTE_UNROLL
-    for (int value = 0; value < size(tCrC); ++value) {
-      int const i = value % size<0>(tCrC), j = value / size<0>(tCrC);
-      if (j & 2) continue;
-      bool const upper = thread & 1;
-      float const passed = __shfl_xor_sync(0xffffffff, upper ? tCrC(i, j) : tCrC(i, j + 2), 1);
-      if (upper) tCrC(i, j) = passed;
-      else tCrC(i, j + 2) = passed;
-    }
-  };
-
-  // ---- Epilogue: D = alpha * accumulator + beta * C, 16 bytes at a time ----
+  // ---- Epilogue: D = alpha * accumulator + beta * C, 8 bytes at a time ----
   auto store_d = [&](auto reads_c) {
     CUTE_UNROLL
     for (int i = 0; i < size(ValueM{}); ++i) {
       int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
       CUTE_UNROLL
-      for (int j = 0; j < size(ValueN{}); j += 4) {
-        int const col = n0 + StoreThreadN{}(thread) + StoreValueN{}(j);
+      for (int j = 0; j < size(ValueN{}); j += 2) {
+        int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
         if (row < m && col < n) {
-          Tensor rD = make_tensor<float>(Shape<_4>{});
+          Tensor rD = make_tensor<float>(Shape<_2>{});
           CUTE_UNROLL
           for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
           if constexpr (reads_c) {
-            Tensor rC = make_tensor<float>(Shape<_4>{});
-            recast<float4>(rC)(0) = reinterpret_cast<float4 const&>(mC(row, col));   // read_c
+            Tensor rC = make_tensor<float>(Shape<_2>{});
+            recast<float2>(rC)(0) = reinterpret_cast<float2 const&>(mC(row, col));   // read_c
             CUTE_UNROLL
             for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
           }
-          reinterpret_cast<float4&>(mD(row, col)) = recast<float4>(rD)(0);   // write_d
+          reinterpret_cast<float2&>(mD(row, col)) = recast<float2>(rD)(0);   // write_d
         }
       }
     }
   };
-  exchange();
   if (beta == 0.f) store_d(false_type{});   // C is not read, so that NaN in it doesn't reach D
   else store_d(true_type{});
 }

@@ -1,13 +1,13 @@
-// tf32x3_128x128x64, variant am_bn_8B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
-// f32 by three products of tf32, promoted every 64 k
+// tf32x3_128x128x56, variant any: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
+// f32 by three products of tf32, promoted every 56 k
 //
-// Block: tile 128x128x64, 256 threads, 2 stages, 131072 bytes of shared memory.
+// Block: tile 128x128x56, 256 threads, 2 stages, 118784 bytes of shared memory.
 // Takes:
-//   A (m,k) contiguous in m, rows on 8-byte boundaries
-//   B (n,k) contiguous in n, rows on 8-byte boundaries
-//   C and D (m,n) contiguous in n, rows on 8-byte boundaries
+//   A (m,k) of any strides
+//   B (n,k) of any strides
+//   C and D (m,n) contiguous in n, rows on 4-byte boundaries
 //
-// Emitted by layoutgen from the spec tf32x3_128x128x64.yaml: edit the spec, not this file. Layouts map from left to right
+// Emitted by layoutgen from the spec tf32x3_128x128x56.yaml: edit the spec, not this file. Layouts map from left to right
 // (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
 #include <cute/tensor_impl.hpp>   // cute/tensor.hpp without its algorithms: less than half the time to compile
 #include <cute/algorithm/clear.hpp>
@@ -21,28 +21,28 @@ using namespace cute;
 // ---- Accesses that stay where the program puts them, at its width: the compiler moves, sinks and splits plain ones ---
 // One function for each, named after it, so that line information tells which access an instruction is. Where shared
 // memory is asked for, it is by an address that the compiler takes for a whole, plus a constant: one instruction.
-CUTE_DEVICE void load_fragment_a(uint32_t from, uint32_t& r0) {
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(r0) : "r"(from) : "memory");   // fragment_a
+CUTE_DEVICE void load_fragment_a(uint32_t from, uint32_t& r0, uint32_t& r1, uint32_t& r2, uint32_t& r3) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(from) : "memory");   // fragment_a
 }
 
 CUTE_DEVICE void load_fragment_b(uint32_t from, uint32_t& r0) {
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(r0) : "r"(from) : "memory");   // fragment_b
 }
 
-CUTE_DEVICE void copy_async_a(uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(&from) : "memory");   // copy_a
+CUTE_DEVICE void copy_async_a(uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4;" :: "r"(to), "l"(&from) : "memory");   // copy_a
 }
 
-CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(&from), "r"(valid ? 8 : 0) : "memory");   // copy_a
+CUTE_DEVICE void copy_async_or_zero_a(bool valid, uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" :: "r"(to), "l"(&from), "r"(valid ? 4 : 0) : "memory");   // copy_a
 }
 
-CUTE_DEVICE void copy_async_b(uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(&from) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_b(uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4;" :: "r"(to), "l"(&from) : "memory");   // copy_b
 }
 
-CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float2 const& from) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(&from), "r"(valid ? 8 : 0) : "memory");   // copy_b
+CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float const& from) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" :: "r"(to), "l"(&from), "r"(valid ? 4 : 0) : "memory");   // copy_b
 }
 
 // ---- A number as a sum of two of the atom's type, of which it takes the high bits of words ----------------------------
@@ -54,7 +54,7 @@ CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _128;
-using BlockK = _64;
+using BlockK = _56;
 constexpr int kStages = 2;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_0,_1>,Stride<_64,_0>>>;   // thread -> m: ((4,8),(2,4)):((0,1),(64,0))
@@ -64,40 +64,40 @@ using ValueN = Layout<Shape<_2,_4>,Stride<_1,_8>>;   // value -> n: (2,4):(1,8)
 using Order = Layout<Shape<_4,_4>,Stride<_4,_1>>;   // step -> atom of a warp's tile, (atom_m, atom_n): (4,4):(4,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_1,_128,_8192>>>;   // (m, k, stage) -> float: Sw<2,3,4> o 0 o (128,64,2):(1,128,8192)
-constexpr int kSmemA = 16384;   // floats, all stages
-using FragmentAThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_128,_1>,Stride<_64,_0>>>>;   // thread -> float: Sw<2,3,4> o 0 o ((4,8),(2,4)):((128,1),(64,0))
-using FragmentA = Layout<Shape<Shape<_2,_2,_2,_2>,_8,_2>,Stride<Stride<_0,_512,_0,_32>,_1024,_8192>>;   // (vector, k, stage) -> float: ((2,2,2,2),8,2):((0,512,0,32),1024,8192)
-using FragmentAFlips = Layout<Shape<Shape<_2,_2,_2,_2>,_8,_2>,Stride<Stride<_8,_0,_16,_0>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,2,2,2),8,2):((8,0,16,0),0,0)
-using CopyAThreadX = Layout<Shape<_64,_4>,Stride<_2,_0>>;   // thread -> m: (64,4):(2,0)
-using CopyAThreadK = Layout<Shape<_64,_4>,Stride<_0,_1>>;   // thread -> k: (64,4):(0,1)
-using CopyAElementX = Layout<_2,_1>;   // i -> m: 2:1
-using CopyAElementK = Layout<_16,_4>;   // j -> k: 16:4
-using CopyAThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_2>>;   // thread -> float: Sw<2,3,4> o 0 o 256:2
-using CopyA = Layout<Shape<_1,_16,_2>,Stride<_0,_256,_4096>>;   // (i, j, stage) -> float2: (1,16,2):(0,256,4096)
+using SmemA = Layout<Shape<_128,_56,_2>,Stride<Int<60>,_1,Int<7680>>>;   // (m, k, stage) -> float: (128,56,2):(60,1,7680)
+constexpr int kSmemA = 15360;   // floats, all stages
+using FragmentAThread = Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<Int<60>,Stride<Int<480>,_4>,_0>,Stride<Int<3840>,_0>>>;   // thread -> float: ((8,(2,2),1),(2,4)):((60,(480,4),0),(3840,0))
+using FragmentA = Layout<Shape<_4,_7,_2>,Stride<_240,_2,Int<1920>>>;   // (vector, k, stage) -> uint128_t: (4,7,2):(240,2,1920)
+using CopyAThreadX = Layout<Shape<_56,_4>,Stride<_0,_1>>;   // thread -> m: (56,4):(0,1)
+using CopyAThreadK = Layout<Shape<_56,_4>,Stride<_1,_0>>;   // thread -> k: (56,4):(1,0)
+using CopyAElementX = Layout<_32,_4>;   // i -> m: 32:4
+using CopyAElementK = Layout<_1,_0>;   // j -> k: 1:0
+using CopyAThread = Layout<Shape<_56,_4>,Stride<_1,Int<60>>>;   // thread -> float: (56,4):(1,60)
+using CopyA = Layout<Shape<_32,_1,_2>,Stride<_240,_0,Int<7680>>>;   // (i, j, stage) -> float: (32,1,2):(240,0,7680)
 
-using SmemB = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_1,_128,_8192>>>;   // (n, k, stage) -> float: Sw<2,3,4> o 0 o (128,64,2):(1,128,8192)
-constexpr int kSmemB = 16384;   // floats, all stages
+using SmemB = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_56,_2>,Stride<_1,_128,Int<7168>>>>;   // (n, k, stage) -> float: Sw<2,3,4> o 0 o (128,56,2):(1,128,7168)
+constexpr int kSmemB = 14336;   // floats, all stages
 using FragmentBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_128,_1>,Stride<_0,_32>>>>;   // thread -> float: Sw<2,3,4> o 0 o ((4,8),(2,4)):((128,1),(0,32))
-using FragmentB = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_512,_0>,_1024,_8192>>;   // (vector, k, stage) -> float: ((2,4),8,2):((512,0),1024,8192)
-using FragmentBFlips = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_0,_8>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,4),8,2):((0,8),0,0)
-using CopyBThreadX = Layout<Shape<_64,_4>,Stride<_2,_0>>;   // thread -> n: (64,4):(2,0)
-using CopyBThreadK = Layout<Shape<_64,_4>,Stride<_0,_1>>;   // thread -> k: (64,4):(0,1)
-using CopyBElementX = Layout<_2,_1>;   // i -> n: 2:1
-using CopyBElementK = Layout<_16,_4>;   // j -> k: 16:4
-using CopyBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_2>>;   // thread -> float: Sw<2,3,4> o 0 o 256:2
-using CopyB = Layout<Shape<_1,_16,_2>,Stride<_0,_256,_4096>>;   // (i, j, stage) -> float2: (1,16,2):(0,256,4096)
+using FragmentB = Layout<Shape<Shape<_2,_4>,_7,_2>,Stride<Stride<_512,_0>,_1024,Int<7168>>>;   // (vector, k, stage) -> float: ((2,4),7,2):((512,0),1024,7168)
+using FragmentBFlips = Layout<Shape<Shape<_2,_4>,_7,_2>,Stride<Stride<_0,_8>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,4),7,2):((0,8),0,0)
+using CopyBThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> n: (128,2):(1,0)
+using CopyBThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
+using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
+using CopyBElementK = Layout<Int<28>,_2>;   // j -> k: 28:2
+using CopyBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_1>>;   // thread -> float: Sw<2,3,4> o 0 o 256:1
+using CopyB = Layout<Shape<_1,Int<28>,_2>,Stride<_0,_256,Int<7168>>>;   // (i, j, stage) -> float: (1,28,2):(0,256,7168)
+using CopyBFlips = Layout<Shape<_1,Shape<_2,Int<14>>,_2>,Stride<_0,Stride<_16,_0>,_0>>;   // (i, j, stage) -> float, by exclusive or: (1,(2,14),2):(0,(16,0),0)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
 static_assert(256 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 static_assert(cosize_v<SmemA> <= kSmemA);
-static_assert(256 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
+static_assert(224 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
 static_assert(cosize_v<SmemB> <= kSmemB);
 static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
 extern "C" __global__ __launch_bounds__(256, 1)
-void tf32x3_128x128x64(
+void tf32x3_128x128x56(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
     float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
@@ -144,23 +144,23 @@ void tf32x3_128x128x64(
     int rows_b = tiles_left > 0 ? n : 0;
 
     // ---- Full tensors ------------------------------------------------------------------------------------------------
-    Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(_1{}, a_k)));   // (m, k)
-    Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(_1{}, b_k)));   // (n, k)
+    Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(a_m, a_k)));   // (m, k)
+    Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(b_n, b_k)));   // (n, k)
 
     // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
-    // A: cp.async, 8 bytes a piece
+    // A: cp.async, 4 bytes a piece
     int const x_a = m0 + CopyAThreadX{}(thread);
     int const k_a = CopyAThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
     Tensor tAgA = make_tensor(make_gmem_ptr(A + mA.layout()(x_a, k_a)), make_layout(make_shape(BlockM{}, BlockK{}), mA.stride()));   // (m, k) from the thread's first element
     auto const a_tile = BlockK{} * stride<1>(mA);   // one k-tile on
-    Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float2*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float2
+    Tensor tAsA = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_a + CopyAThread{}(thread))), CopyA{});   // (i, j, stage) in float
 
-    // B: cp.async, 8 bytes a piece
+    // B: cp.async, 4 bytes a piece
     int const x_b = n0 + CopyBThreadX{}(thread);
     int const k_b = CopyBThreadK{}(thread) - ragged;   // of the first tile: negative before k = 0
     Tensor tBgB = make_tensor(make_gmem_ptr(B + mB.layout()(x_b, k_b)), make_layout(make_shape(BlockN{}, BlockK{}), mB.stride()));   // (n, k) from the thread's first element
     auto const b_tile = BlockK{} * stride<1>(mB);   // one k-tile on
-    Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float2*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float2
+    Tensor tBsB = make_tensor(make_smem_ptr(reinterpret_cast<float*>(smem_b + CopyBThread{}(thread))), CopyB{});   // (i, j, stage) in float
 
     // Shared memory's addresses in the stage that is written. Opaque to the compiler, so that each access is one of them
     // plus a constant.
@@ -175,50 +175,54 @@ void tf32x3_128x128x64(
     int write = write_stage(0);
 
     auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
+      if (thread >= 224) return;
       CUTE_UNROLL
-      for (int j = 0; j < 16; ++j) {
+      for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tAgA(CopyAElementX{}(i * 2), CopyAElementK{}(j)));
-          copy_async_or_zero_a(x_a + CopyAElementX{}(i * 2) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float2), from);
+        for (int i = 0; i < 32; ++i) {
+          auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
+          copy_async_or_zero_a(x_a + CopyAElementX{}(i) < rows_a && k_a + CopyAElementK{}(j) >= 0, write_a + CopyA{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
 
     auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
       CUTE_UNROLL
-      for (int j = 0; j < 16; ++j) {
+      for (int j = 0; j < 28; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tBgB(CopyBElementX{}(i * 2), CopyBElementK{}(j)));
-          copy_async_or_zero_b(x_b + CopyBElementX{}(i * 2) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float2), from);
+          auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
+          copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, (write_b ^ CopyBFlips{}(0, j, 0) * sizeof(float)) + CopyB{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
 
     auto copy_a = [&]() {   // start copying A's next k-tile into the write stage
+      if (thread >= 224) return;
       CUTE_UNROLL
-      for (int j = 0; j < 16; ++j) {
+      for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tAgA(CopyAElementX{}(i * 2), CopyAElementK{}(j)));
-          if (x_a + CopyAElementX{}(i * 2) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float2), from);
+        for (int i = 0; i < 32; ++i) {
+          auto const& from = tAgA.data()[CopyAElementX{}(i) * a_m + CopyAElementK{}(j) * a_k];
+          if (x_a + CopyAElementX{}(i) < rows_a) copy_async_a(write_a + CopyA{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
 
     auto copy_b = [&]() {   // start copying B's next k-tile into the write stage
       CUTE_UNROLL
-      for (int j = 0; j < 16; ++j) {
+      for (int j = 0; j < 28; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
-          auto const& from = reinterpret_cast<float2 const&>(tBgB(CopyBElementX{}(i * 2), CopyBElementK{}(j)));
-          if (x_b + CopyBElementX{}(i * 2) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float2), from);
+          auto const& from = tBgB.data()[CopyBElementX{}(i) * b_n + CopyBElementK{}(j) * b_k];
+          if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b((write_b ^ CopyBFlips{}(0, j, 0) * sizeof(float)) + CopyB{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
 
     auto next_tile = [&]() {
+      asm volatile("" : "+l"(a_m), "+l"(a_k));   // else the compiler keeps each element's offset in registers of its own
+      asm volatile("" : "+l"(b_n), "+l"(b_k));   // else the compiler keeps each element's offset in registers of its own
       tAgA.data() = tAgA.data() + a_tile;
       tBgB.data() = tBgB.data() + b_tile;
       --tiles_left;
@@ -226,11 +230,11 @@ void tf32x3_128x128x64(
       rows_b = tiles_left > 0 ? n : 0;
     };
 
-    // ---- Fragments: from shared memory to registers, 2 slots ----
-    Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (load, k, stage)
-    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_2>{});   // ((register,atom_m), slot)
+    // ---- Fragments: from shared memory to registers, 1 slot ----
+    Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<uint128_t const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (load, k, stage)
+    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_1>{});   // ((register,atom_m), slot)
     Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (load, k, stage)
-    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_2>{});   // ((register,atom_n), slot)
+    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_1>{});   // ((register,atom_n), slot)
     // Their addresses in the stage that is read.
     uint32_t read_a, read_b;
     auto read_stage = [&](int stage) {
@@ -240,9 +244,9 @@ void tf32x3_128x128x64(
       return stage;
     };
     int read = read_stage(0);
-    auto load_fragment = [&](int k_index, int slot) {   // of the read stage: 16 ld.shared of A, 8 ld.shared of B
+    auto load_fragment = [&](int k_index, int slot) {   // of the read stage: 4 ldmatrix of A, 8 ld.shared of B
       CUTE_UNROLL
-      for (int v = 0; v < 16; ++v) load_fragment_a((read_a ^ FragmentAFlips{}(v, 0, 0) * sizeof(float)) + FragmentA{}(v, k_index, 0) * sizeof(float), tCrA(v, slot));
+      for (int v = 0; v < 4; ++v) load_fragment_a(read_a + FragmentA{}(v, k_index, 0) * sizeof(uint128_t), tCrA(v * 4, slot), tCrA(v * 4 + 1, slot), tCrA(v * 4 + 2, slot), tCrA(v * 4 + 3, slot));
       CUTE_UNROLL
       for (int v = 0; v < 8; ++v) load_fragment_b((read_b ^ FragmentBFlips{}(v, 0, 0) * sizeof(float)) + FragmentB{}(v, k_index, 0) * sizeof(float), tCrB(v, slot));
     };
@@ -321,29 +325,27 @@ void tf32x3_128x128x64(
     // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
     CUTE_NO_UNROLL
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      load_fragment(1, 1);
       copy_a();
       copy_b();
       write = write_stage(next_stage(write));
       next_tile();
       mma(0);
+      load_fragment(1, 0);
+      mma(0);
       load_fragment(2, 0);
-      mma(1);
-      load_fragment(3, 1);
+      mma(0);
+      load_fragment(3, 0);
       mma(0);
       load_fragment(4, 0);
-      mma(1);
-      load_fragment(5, 1);
+      mma(0);
+      load_fragment(5, 0);
       mma(0);
       load_fragment(6, 0);
-      mma(1);
-      load_fragment(7, 1);
       mma(0);
       cp_async_wait<0>();
       __syncthreads();
       read = read_stage(next_stage(read));
       load_fragment(0, 0);
-      mma(1);
       promote();
 
     }
@@ -361,25 +363,25 @@ void tf32x3_128x128x64(
   sum_up(false_type{});
   if (__syncthreads_or(is_nan())) sum_up(true_type{});   // Inf less its high part is NaN: none is missed
 
-  // ---- Epilogue: D = alpha * accumulator + beta * C, 8 bytes at a time ----
+  // ---- Epilogue: D = alpha * accumulator + beta * C, 4 bytes at a time ----
   auto store_d = [&](auto reads_c) {
     CUTE_UNROLL
     for (int i = 0; i < size(ValueM{}); ++i) {
       int const row = m0 + ThreadM{}(thread) + ValueM{}(i);
       CUTE_UNROLL
-      for (int j = 0; j < size(ValueN{}); j += 2) {
+      for (int j = 0; j < size(ValueN{}); j += 1) {
         int const col = n0 + ThreadN{}(thread) + ValueN{}(j);
         if (row < m && col < n) {
-          Tensor rD = make_tensor<float>(Shape<_2>{});
+          Tensor rD = make_tensor<float>(Shape<_1>{});
           CUTE_UNROLL
           for (int v = 0; v < size(rD); ++v) rD(v) = alpha * tCrC(i, j + v);
           if constexpr (reads_c) {
-            Tensor rC = make_tensor<float>(Shape<_2>{});
-            recast<float2>(rC)(0) = reinterpret_cast<float2 const&>(mC(row, col));   // read_c
+            Tensor rC = make_tensor<float>(Shape<_1>{});
+            recast<float>(rC)(0) = reinterpret_cast<float const&>(mC(row, col));   // read_c
             CUTE_UNROLL
             for (int v = 0; v < size(rD); ++v) rD(v) += beta * rC(v);
           }
-          reinterpret_cast<float2&>(mD(row, col)) = recast<float2>(rD)(0);   // write_d
+          reinterpret_cast<float&>(mD(row, col)) = recast<float>(rD)(0);   // write_d
         }
       }
     }

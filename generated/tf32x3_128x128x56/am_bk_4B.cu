@@ -1,13 +1,13 @@
-// tf32x3_128x128x64, variant am_bn_4B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
-// f32 by three products of tf32, promoted every 64 k
+// tf32x3_128x128x56, variant am_bk_4B: D = alpha * A * B + beta * C in f32, D in f32, summed in f32 by SM80_16x8x8_F32TF32TF32F32_TN.
+// f32 by three products of tf32, promoted every 56 k
 //
-// Block: tile 128x128x64, 256 threads, 2 stages, 131072 bytes of shared memory.
+// Block: tile 128x128x56, 256 threads, 2 stages, 118784 bytes of shared memory.
 // Takes:
 //   A (m,k) contiguous in m, rows on 4-byte boundaries
-//   B (n,k) contiguous in n, rows on 4-byte boundaries
+//   B (n,k) contiguous in k, rows on 4-byte boundaries
 //   C and D (m,n) contiguous in n, rows on 4-byte boundaries
 //
-// Emitted by layoutgen from the spec tf32x3_128x128x64.yaml: edit the spec, not this file. Layouts map from left to right
+// Emitted by layoutgen from the spec tf32x3_128x128x56.yaml: edit the spec, not this file. Layouts map from left to right
 // (thread -> m: the thread's first row in the block tile of C) and were proved to cover every tile exactly once.
 #include <cute/tensor_impl.hpp>   // cute/tensor.hpp without its algorithms: less than half the time to compile
 #include <cute/algorithm/clear.hpp>
@@ -25,8 +25,8 @@ CUTE_DEVICE void load_fragment_a(uint32_t from, uint32_t& r0) {
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(r0) : "r"(from) : "memory");   // fragment_a
 }
 
-CUTE_DEVICE void load_fragment_b(uint32_t from, uint32_t& r0) {
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(r0) : "r"(from) : "memory");   // fragment_b
+CUTE_DEVICE void load_fragment_b(uint32_t from, uint32_t& r0, uint32_t& r1, uint32_t& r2, uint32_t& r3) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(from) : "memory");   // fragment_b
 }
 
 CUTE_DEVICE void copy_async_a(uint32_t to, float const& from) {
@@ -54,7 +54,7 @@ CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
 using BlockN = _128;
-using BlockK = _64;
+using BlockK = _56;
 constexpr int kStages = 2;
 constexpr int kGroup = 8;
 using ThreadM = Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_0,_1>,Stride<_64,_0>>>;   // thread -> m: ((4,8),(2,4)):((0,1),(64,0))
@@ -64,31 +64,29 @@ using ValueN = Layout<Shape<_2,_4>,Stride<_1,_8>>;   // value -> n: (2,4):(1,8)
 using Order = Layout<Shape<_4,_4>,Stride<_4,_1>>;   // step -> atom of a warp's tile, (atom_m, atom_n): (4,4):(4,1)
 
 // ---- A and B: shared memory (x, k, stage), a thread's fragment of it, and the copy from global memory ----
-using SmemA = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_1,_128,_8192>>>;   // (m, k, stage) -> float: Sw<2,3,4> o 0 o (128,64,2):(1,128,8192)
-constexpr int kSmemA = 16384;   // floats, all stages
+using SmemA = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_56,_2>,Stride<_1,_128,Int<7168>>>>;   // (m, k, stage) -> float: Sw<2,3,4> o 0 o (128,56,2):(1,128,7168)
+constexpr int kSmemA = 14336;   // floats, all stages
 using FragmentAThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_128,_1>,Stride<_64,_0>>>>;   // thread -> float: Sw<2,3,4> o 0 o ((4,8),(2,4)):((128,1),(64,0))
-using FragmentA = Layout<Shape<Shape<_2,_2,_2,_2>,_8,_2>,Stride<Stride<_0,_512,_0,_32>,_1024,_8192>>;   // (vector, k, stage) -> float: ((2,2,2,2),8,2):((0,512,0,32),1024,8192)
-using FragmentAFlips = Layout<Shape<Shape<_2,_2,_2,_2>,_8,_2>,Stride<Stride<_8,_0,_16,_0>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,2,2,2),8,2):((8,0,16,0),0,0)
+using FragmentA = Layout<Shape<Shape<_2,_2,_2,_2>,_7,_2>,Stride<Stride<_0,_512,_0,_32>,_1024,Int<7168>>>;   // (vector, k, stage) -> float: ((2,2,2,2),7,2):((0,512,0,32),1024,7168)
+using FragmentAFlips = Layout<Shape<Shape<_2,_2,_2,_2>,_7,_2>,Stride<Stride<_8,_0,_16,_0>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,2,2,2),7,2):((8,0,16,0),0,0)
 using CopyAThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> m: (128,2):(1,0)
 using CopyAThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
 using CopyAElementX = Layout<_1,_0>;   // i -> m: 1:0
-using CopyAElementK = Layout<_32,_2>;   // j -> k: 32:2
+using CopyAElementK = Layout<Int<28>,_2>;   // j -> k: 28:2
 using CopyAThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_1>>;   // thread -> float: Sw<2,3,4> o 0 o 256:1
-using CopyA = Layout<Shape<_1,_32,_2>,Stride<_0,_256,_8192>>;   // (i, j, stage) -> float: (1,32,2):(0,256,8192)
-using CopyAFlips = Layout<Shape<_1,Shape<_2,_16>,_2>,Stride<_0,Stride<_16,_0>,_0>>;   // (i, j, stage) -> float, by exclusive or: (1,(2,16),2):(0,(16,0),0)
+using CopyA = Layout<Shape<_1,Int<28>,_2>,Stride<_0,_256,Int<7168>>>;   // (i, j, stage) -> float: (1,28,2):(0,256,7168)
+using CopyAFlips = Layout<Shape<_1,Shape<_2,Int<14>>,_2>,Stride<_0,Stride<_16,_0>,_0>>;   // (i, j, stage) -> float, by exclusive or: (1,(2,14),2):(0,(16,0),0)
 
-using SmemB = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<_128,_64,_2>,Stride<_1,_128,_8192>>>;   // (n, k, stage) -> float: Sw<2,3,4> o 0 o (128,64,2):(1,128,8192)
-constexpr int kSmemB = 16384;   // floats, all stages
-using FragmentBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<Shape<Shape<_4,_8>,Shape<_2,_4>>,Stride<Stride<_128,_1>,Stride<_0,_32>>>>;   // thread -> float: Sw<2,3,4> o 0 o ((4,8),(2,4)):((128,1),(0,32))
-using FragmentB = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_512,_0>,_1024,_8192>>;   // (vector, k, stage) -> float: ((2,4),8,2):((512,0),1024,8192)
-using FragmentBFlips = Layout<Shape<Shape<_2,_4>,_8,_2>,Stride<Stride<_0,_8>,_0,_0>>;   // (vector, k, stage) -> float, by exclusive or: ((2,4),8,2):((0,8),0,0)
-using CopyBThreadX = Layout<Shape<_128,_2>,Stride<_1,_0>>;   // thread -> n: (128,2):(1,0)
-using CopyBThreadK = Layout<Shape<_128,_2>,Stride<_0,_1>>;   // thread -> k: (128,2):(0,1)
-using CopyBElementX = Layout<_1,_0>;   // i -> n: 1:0
-using CopyBElementK = Layout<_32,_2>;   // j -> k: 32:2
-using CopyBThread = ComposedLayout<Swizzle<2,3,4>,_0,Layout<_256,_1>>;   // thread -> float: Sw<2,3,4> o 0 o 256:1
-using CopyB = Layout<Shape<_1,_32,_2>,Stride<_0,_256,_8192>>;   // (i, j, stage) -> float: (1,32,2):(0,256,8192)
-using CopyBFlips = Layout<Shape<_1,Shape<_2,_16>,_2>,Stride<_0,Stride<_16,_0>,_0>>;   // (i, j, stage) -> float, by exclusive or: (1,(2,16),2):(0,(16,0),0)
+using SmemB = Layout<Shape<_128,_56,_2>,Stride<Int<60>,_1,Int<7680>>>;   // (n, k, stage) -> float: (128,56,2):(60,1,7680)
+constexpr int kSmemB = 15360;   // floats, all stages
+using FragmentBThread = Layout<Shape<Shape<_8,Shape<_2,_2>,_1>,Shape<_2,_4>>,Stride<Stride<Int<60>,Stride<_4,Int<480>>,_0>,Stride<_0,Int<1920>>>>;   // thread -> float: ((8,(2,2),1),(2,4)):((60,(4,480),0),(0,1920))
+using FragmentB = Layout<Shape<_2,_7,_2>,Stride<_240,_2,Int<1920>>>;   // (vector, k, stage) -> uint128_t: (2,7,2):(240,2,1920)
+using CopyBThreadX = Layout<Shape<_56,_4>,Stride<_0,_1>>;   // thread -> n: (56,4):(0,1)
+using CopyBThreadK = Layout<Shape<_56,_4>,Stride<_1,_0>>;   // thread -> k: (56,4):(1,0)
+using CopyBElementX = Layout<_32,_4>;   // i -> n: 32:4
+using CopyBElementK = Layout<_1,_0>;   // j -> k: 1:0
+using CopyBThread = Layout<Shape<_56,_4>,Stride<_1,Int<60>>>;   // thread -> float: (56,4):(1,60)
+using CopyB = Layout<Shape<_32,_1,_2>,Stride<_240,_0,Int<7680>>>;   // (i, j, stage) -> float: (32,1,2):(240,0,7680)
 
 // ---- What the plan promises, restated ------------------------------------------------------------------------------
 static_assert(size(ThreadM{}) == 256 && size(ThreadN{}) == 256);
@@ -96,10 +94,10 @@ static_assert(256 * size(ValueM{}) * size(ValueN{}) == BlockM{} * BlockN{});
 static_assert(cosize_v<SmemA> <= kSmemA);
 static_assert(256 * size(CopyAElementX{}) * size(CopyAElementK{}) == BlockM{} * BlockK{});
 static_assert(cosize_v<SmemB> <= kSmemB);
-static_assert(256 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
+static_assert(224 * size(CopyBElementX{}) * size(CopyBElementK{}) == BlockN{} * BlockK{});
 
 extern "C" __global__ __launch_bounds__(256, 1)
-void tf32x3_128x128x64(
+void tf32x3_128x128x56(
     int m, int n, int k,
     float const* __restrict__ A, int64_t a_m, int64_t a_k,   // A(m,k) at A[m * a_m + k * a_k]
     float const* __restrict__ B, int64_t b_n, int64_t b_k,   // B(n,k) at B[n * b_n + k * b_k]
@@ -147,7 +145,7 @@ void tf32x3_128x128x64(
 
     // ---- Full tensors ------------------------------------------------------------------------------------------------
     Tensor mA = make_tensor(make_gmem_ptr(A), make_layout(make_shape(m, k), make_stride(_1{}, a_k)));   // (m, k)
-    Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(_1{}, b_k)));   // (n, k)
+    Tensor mB = make_tensor(make_gmem_ptr(B), make_layout(make_shape(n, k), make_stride(b_n, _1{})));   // (n, k)
 
     // ---- This thread's elements of a k-tile of A and B, from global to shared memory ----
     // A: cp.async, 4 bytes a piece
@@ -178,7 +176,7 @@ void tf32x3_128x128x64(
 
     auto copy_first_a = [&]() {   // start copying A's next k-tile into the write stage; what lies before k = 0 is zero
       CUTE_UNROLL
-      for (int j = 0; j < 32; ++j) {
+      for (int j = 0; j < 28; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
           auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
@@ -188,19 +186,20 @@ void tf32x3_128x128x64(
     };
 
     auto copy_first_b = [&]() {   // start copying B's next k-tile into the write stage; what lies before k = 0 is zero
+      if (thread >= 224) return;
       CUTE_UNROLL
-      for (int j = 0; j < 32; ++j) {
+      for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 1; ++i) {
+        for (int i = 0; i < 32; ++i) {
           auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-          copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, (write_b ^ CopyBFlips{}(0, j, 0) * sizeof(float)) + CopyB{}(i, j, 0) * sizeof(float), from);
+          copy_async_or_zero_b(x_b + CopyBElementX{}(i) < rows_b && k_b + CopyBElementK{}(j) >= 0, write_b + CopyB{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
 
     auto copy_a = [&]() {   // start copying A's next k-tile into the write stage
       CUTE_UNROLL
-      for (int j = 0; j < 32; ++j) {
+      for (int j = 0; j < 28; ++j) {
         CUTE_UNROLL
         for (int i = 0; i < 1; ++i) {
           auto const& from = reinterpret_cast<float const&>(tAgA(CopyAElementX{}(i), CopyAElementK{}(j)));
@@ -210,12 +209,13 @@ void tf32x3_128x128x64(
     };
 
     auto copy_b = [&]() {   // start copying B's next k-tile into the write stage
+      if (thread >= 224) return;
       CUTE_UNROLL
-      for (int j = 0; j < 32; ++j) {
+      for (int j = 0; j < 1; ++j) {
         CUTE_UNROLL
-        for (int i = 0; i < 1; ++i) {
+        for (int i = 0; i < 32; ++i) {
           auto const& from = reinterpret_cast<float const&>(tBgB(CopyBElementX{}(i), CopyBElementK{}(j)));
-          if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b((write_b ^ CopyBFlips{}(0, j, 0) * sizeof(float)) + CopyB{}(i, j, 0) * sizeof(float), from);
+          if (x_b + CopyBElementX{}(i) < rows_b) copy_async_b(write_b + CopyB{}(i, j, 0) * sizeof(float), from);
         }
       }
     };
@@ -228,11 +228,11 @@ void tf32x3_128x128x64(
       rows_b = tiles_left > 0 ? n : 0;
     };
 
-    // ---- Fragments: from shared memory to registers, 2 slots ----
+    // ---- Fragments: from shared memory to registers, 1 slot ----
     Tensor tCsA = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_a + FragmentAThread{}(thread))), FragmentA{});   // (load, k, stage)
-    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_2>{});   // ((register,atom_m), slot)
-    Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<float const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (load, k, stage)
-    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_2>{});   // ((register,atom_n), slot)
+    Tensor tCrA = make_tensor<uint32_t>(Shape<Shape<_4,_4>,_1>{});   // ((register,atom_m), slot)
+    Tensor tCsB = make_tensor(make_smem_ptr(reinterpret_cast<uint128_t const*>(smem_b + FragmentBThread{}(thread))), FragmentB{});   // (load, k, stage)
+    Tensor tCrB = make_tensor<uint32_t>(Shape<Shape<_2,_4>,_1>{});   // ((register,atom_n), slot)
     // Their addresses in the stage that is read.
     uint32_t read_a, read_b;
     auto read_stage = [&](int stage) {
@@ -242,11 +242,11 @@ void tf32x3_128x128x64(
       return stage;
     };
     int read = read_stage(0);
-    auto load_fragment = [&](int k_index, int slot) {   // of the read stage: 16 ld.shared of A, 8 ld.shared of B
+    auto load_fragment = [&](int k_index, int slot) {   // of the read stage: 16 ld.shared of A, 2 ldmatrix of B
       CUTE_UNROLL
       for (int v = 0; v < 16; ++v) load_fragment_a((read_a ^ FragmentAFlips{}(v, 0, 0) * sizeof(float)) + FragmentA{}(v, k_index, 0) * sizeof(float), tCrA(v, slot));
       CUTE_UNROLL
-      for (int v = 0; v < 8; ++v) load_fragment_b((read_b ^ FragmentBFlips{}(v, 0, 0) * sizeof(float)) + FragmentB{}(v, k_index, 0) * sizeof(float), tCrB(v, slot));
+      for (int v = 0; v < 2; ++v) load_fragment_b(read_b + FragmentB{}(v, k_index, 0) * sizeof(uint128_t), tCrB(v * 4, slot), tCrB(v * 4 + 1, slot), tCrB(v * 4 + 2, slot), tCrB(v * 4 + 3, slot));
     };
     // ---- What the atoms have summed, until it is promoted to the accumulators, and one atom's K of each of the warp's atoms ----
     Tensor tCrP = make_tensor<float>(tCrC.layout());
@@ -323,29 +323,27 @@ void tf32x3_128x128x64(
     // ---- Main loop: multiply one k-tile a turn while the one kStages - 1 ahead is copied ----
     CUTE_NO_UNROLL
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      load_fragment(1, 1);
       copy_a();
       copy_b();
       write = write_stage(next_stage(write));
       next_tile();
       mma(0);
+      load_fragment(1, 0);
+      mma(0);
       load_fragment(2, 0);
-      mma(1);
-      load_fragment(3, 1);
+      mma(0);
+      load_fragment(3, 0);
       mma(0);
       load_fragment(4, 0);
-      mma(1);
-      load_fragment(5, 1);
+      mma(0);
+      load_fragment(5, 0);
       mma(0);
       load_fragment(6, 0);
-      mma(1);
-      load_fragment(7, 1);
       mma(0);
       cp_async_wait<0>();
       __syncthreads();
       read = read_stage(next_stage(read));
       load_fragment(0, 0);
-      mma(1);
       promote();
 
     }
