@@ -35,6 +35,8 @@ LARGE = {"block": (128, 64, 8), "values": ("8", "4")}  # 8 x 8 values a thread: 
 
 # What is poor about each rung of the ladder is what the next ones mend; about all other specs nothing is to be said.
 POOR = {
+    # Rows of 56 are padded for fragments, and begin in the middle of sectors; 64 would spill.
+    "tf32x3_128x128x56": ["uncoalesced"],
     "ladder_01_naive": ["l1-bound", "uncoalesced", "uncoalesced"],
     "ladder_02_coalesced": ["l1-bound", "spills"],
     "ladder_03_shared": ["no-overlap", "shared-bound"],
@@ -90,7 +92,10 @@ def test_the_specs_of_tensor_cores_are_legal_where_a_device_has_what_they_ask_fo
         return
     known = DEVICES[device].mma_flop_per_clock > 0  # else nothing is said of what multiplying takes
     assert found.legal and len(found.plans) == VARIANTS.get(path.stem, 17)
-    assert [each.rule for each in found.findings] == (POOR.get(path.stem, []) if known else [])
+    poor = POOR.get(path.stem, []) if known else []
+    if device == "b200" and path.stem == "tf32x3_128x128x56":
+        poor = ["bank-conflicts", *POOR[path.stem]]  # which no rate of its atoms puts in the shade: none is known
+    assert [each.rule for each in found.findings] == poor
 
 
 @pytest.mark.parametrize("device", ["h200", "a100-80gb", "rtx4090", "b200"])
