@@ -280,7 +280,7 @@ def _error(document: Document, detail: ErrorDetails) -> SpecError:
             rule, got, allowed = f"{key} is not a key of a spec", loc[-1], ", ".join(known)
             fix = _did_you_mean(loc[-1], known) or _belongs(loc[-1]) or "remove it"
         case "literal_error":
-            words = list(map(str, get_args(_fields(loc[:-1])[loc[-1]].annotation)))
+            words = _words(_fields(loc[:-1])[loc[-1]].annotation)
             rule, allowed, fix = f"{key} must be one of these words", ", ".join(words), _did_you_mean(found, words)
         case "tuple_type":
             rule, allowed = f"{key} must be a list", "one step a line, each after a -"
@@ -294,6 +294,16 @@ def _error(document: Document, detail: ErrorDetails) -> SpecError:
             rule, got, allowed, fix = f"{what} {said['rule']}", said["got"], said["allowed"], said["fix"]
             key += said.get("at", "")
     return SpecError(rule, got=got, allowed=allowed, fix=fix, where=document.places.where(key))
+
+
+def _words(annotation: Any) -> list[str]:
+    """Those of a Literal, or of one that may be left out."""
+    return [
+        word
+        for each in get_args(annotation)
+        for word in (_words(each) if get_args(each) else [each])
+        if isinstance(word, str)
+    ]
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

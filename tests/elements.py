@@ -47,9 +47,11 @@ def of_sums(plan: Plan, k: int, scale: NDArray[np.float64]) -> NDArray[np.float6
     A chain of K multiply-adds is off by (K + 3) roundings at most (Higham, Accuracy and Stability of Numerical
     Algorithms, 3.1). A tensor core cuts each of an atom's sums where the largest of its terms ends, 2^-24 of it for
     each term and for the sum (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
+    Integers that are scaled in another type are rounded as they enter it, by alpha and by beta.
     """
     each = ROUNDOFF[plan.accumulate] * (2 if plan.uses_atoms and plan.accumulate == "f32" else 1)
-    bound: NDArray[np.float64] = (k + 4) * each * scale
+    scaling = 3 * ROUNDOFF[plan.epilogue.first] if plan.epilogue.first != plan.accumulate else 0.0
+    bound: NDArray[np.float64] = ((k + 4) * each + scaling) * scale
     return bound
 
 

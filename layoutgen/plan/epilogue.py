@@ -7,10 +7,9 @@ from layoutgen.epilogue import Step, Tensor, Value
 from layoutgen.errors import EpilogueError
 from layoutgen.plan.chain import Epilogue, Link
 from layoutgen.plan.model import CTile, ThreadMap
-from layoutgen.plan.storage import ITEMSIZE, VECTOR_BYTES, vector_width
+from layoutgen.plan.storage import INTEGERS, ITEMSIZE, VECTOR_BYTES, vector_width
 from layoutgen.spec import Spec
 
-INTEGERS = ("s32", "s8", "u8")  # of C's types
 INSTRUCTION_BYTES, STORED = 16, 3  # of Volta and later; how many a value takes without steps
 EARLY_BYTES = 32  # that a thread can hold beside the registers of a main loop: more spills, where fragments fill them
 CACHED_BYTES = 24 << 10  # of instructions that an SM holds beside a main loop (benchmarks/results/fused-h200.json)

@@ -16,6 +16,7 @@ from layoutgen.hw.types import MmaAtom
 from layoutgen.hw.warp_atoms import WARP, WARP_ATOMS, accumulator_of, is_mfma
 from layoutgen.plan.model import AtomFragment, OperandName, Shared, ThreadMap
 from layoutgen.plan.storage import (
+    INTEGERS,
     ITEMSIZE,
     VECTOR_BYTES,
     by_matrices,
@@ -30,10 +31,11 @@ from layoutgen.spec import Spec
 
 ROWS, LANES = 8, 4  # of a matrix: x by registers along k
 # The types of C and D, by that of the sums: doubles stay so or are rounded once; integers are saturated.
-_FLOATS, _INTEGERS = ("f32", "f16", "bf16", "e4m3", "e5m2"), ("s32", "s8", "u8")
-_STORED = {"f32": (*_FLOATS, *_INTEGERS), "s32": (*_INTEGERS, *_FLOATS), "f64": ("f64", "f32")}
+_FLOATS = ("f32", "f16", "bf16", "e4m3", "e5m2")
+_STORED = {"f32": (*_FLOATS, *INTEGERS), "s32": (*INTEGERS, *_FLOATS), "f64": ("f64", "f32")}
 SCALAR = MMA_ATOMS["UniversalFMA"]
-SPLIT = {"tf32x3": "TF32"}  # the type of the terms
+# How numbers are split: the type of their terms, and how many products of these count.
+SPLIT = {"tf32x3": ("TF32", 3)}
 
 
 def atom_of(spec: Spec) -> MmaAtom:
@@ -61,11 +63,12 @@ def atom_of(spec: Spec) -> MmaAtom:
     atom = WARP_ATOMS[given]
     takes = tuple(each.lower() for each in (atom.a, atom.b, atom.c))
     if spec.tiling.split:
-        if {atom.a, atom.b} != {SPLIT[spec.tiling.split]} or atom.c != "F32":
+        terms, _ = SPLIT[spec.tiling.split]
+        if {atom.a, atom.b} != {terms} or atom.c != "F32":
             raise PlanError(
                 "the terms into which numbers are split are of the type that the atom multiplies",
                 got=f"tiling.split: {spec.tiling.split} with {given}",
-                allowed=f"an atom of {SPLIT[spec.tiling.split].lower()} that adds in f32",
+                allowed=f"an atom of {terms.lower()} that adds in f32",
                 fix="write tiling.atom: SM80_16x8x8_F32TF32TF32F32_TN, or leave tiling.split out",
                 where=spec.where("tiling.split"),
             )
@@ -75,9 +78,7 @@ def atom_of(spec: Spec) -> MmaAtom:
             "operands must be of the types that the atom multiplies, and sums be of the type that it adds in",
             got=f"a {found[0]}, b {found[1]}, accumulate {found[2]} with {given}",
             allowed=f"a {takes[0]}, b {takes[1]}, accumulate {takes[2]}",
-            fix=f"write tiling.atom: {_suggested(spec, found)}"
-            if _suggested(spec, found)
-            else "change the operands' types",
+            fix=_mended(spec, found, takes),
             where=spec.where("operands"),
         )
     stored = _STORED[takes[2]]
@@ -99,6 +100,15 @@ def atom_of(spec: Spec) -> MmaAtom:
             where=spec.where("tiling.block"),
         )
     return atom
+
+
+def _mended(spec: Spec, found: tuple[str, ...], takes: tuple[str, ...]) -> str:
+    """What makes an atom and operands of other types agree."""
+    if set(found) == {"f32"}:
+        split = next((word for word, (terms, _) in SPLIT.items() if {terms.lower()} == set(takes[:2])), None)
+        return f"write tiling.split: {split}, or dtype: {takes[0]}" if split else f"write dtype: {takes[0]}"
+    atom = _suggested(spec, found)
+    return f"write tiling.atom: {atom}" if atom else "change the operands' types"
 
 
 def _suggested(spec: Spec, types: tuple[str, ...]) -> str | None:

@@ -26,6 +26,7 @@ from layoutgen.plan.tile import composing
 from layoutgen.spec import Spec
 
 ITEMSIZE = {"f32": 4, "tf32": 4, "s32": 4, "f64": 8, "f16": 2, "bf16": 2, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1}
+INTEGERS = ("s32", "s8", "u8")  # that C may be
 VECTOR_BYTES = 16  # the widest shared or global access of one thread (PTX ISA: ld/st .v4.b32, cp.async 16)
 ROW_BYTES = 128  # of shared memory: a word from each of its 32 banks
 SWIZZLE_BYTES = 1024  # a block's shared memory begins on a multiple, and so does each stage that atoms read

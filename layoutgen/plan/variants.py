@@ -12,7 +12,7 @@ from layoutgen.errors import PlanError, counted
 from layoutgen.plan.copies import GlobalMode, plan_copy, plan_fetch
 from layoutgen.plan.epilogue import plan_epilogue
 from layoutgen.plan.mfma import plan_runs
-from layoutgen.plan.mma import atom_of, atoms_of, plan_matrices, require_atom
+from layoutgen.plan.mma import SPLIT, atom_of, atoms_of, plan_matrices, require_atom
 from layoutgen.plan.model import (
     Copy,
     CTile,
@@ -35,7 +35,6 @@ from layoutgen.plan.tile import compose_tile, map_threads
 from layoutgen.spec import Spec
 
 MAX_STAGES = 8
-PRODUCTS = {"tf32x3": 3}  # of two terms each, but for that of the smaller ones
 
 
 def plan_variants(spec: Spec) -> Iterator[Plan]:
@@ -170,7 +169,7 @@ def _plan(
         order=plan_order(spec, *counts),
         schedule=plan_schedule(spec),
         epilogue=epilogue,
-        products=PRODUCTS[spec.tiling.split] if spec.tiling.split else 1,
+        products=SPLIT[spec.tiling.split][1] if spec.tiling.split else 1,
     )
 
 
