@@ -66,8 +66,8 @@ def test_words_that_hold_something_else_are_hatched(names: tuple[str, str], lett
     operands = [plan.in_shared(letter) for plan in plans]
     rows = [-(-stage_words(operand) // 32) for operand in operands]
     holds = [
-        {word: first_elements(each).get(word) for word in range(32 * count)}
-        for each, count in zip(operands, rows, strict=True)
+        {word: held.get(word) for word in range(32 * count)}
+        for held, count in zip(map(first_elements, operands), rows, strict=True)
     ]
     if holds[0] == holds[1]:
         assert f"{letter.upper()} lies alike" in drawing.about
