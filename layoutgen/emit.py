@@ -25,6 +25,7 @@ from layoutgen.emit_moves import (
     operand_view,
     using,
 )
+from layoutgen.emit_split import split_view
 from layoutgen.emitted import require_emitted
 from layoutgen.errors import counted
 from layoutgen.plan.model import OperandRequirement, Plan
@@ -204,7 +205,7 @@ def _context(plan: Plan, launch: Launch) -> dict[str, object]:
         },
         "order": order,
         "chain": chain_view(plan),
-        "products": plan.products,
+        "split": split_view(plan),
         "epilogue": {
             "bytes": vector_bytes,
             "type": vector_type(plan.dtype, vector_bytes),

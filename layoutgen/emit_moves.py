@@ -199,13 +199,12 @@ def atom_view(plan: Plan, operand: SharedOperand) -> dict[str, object]:
 
 
 def atom_registers(plan: Plan) -> dict[str, object]:
-    """The registers of atom (i, j): of its accumulators, in the fragment's order, and of A and B; where they are split,
-    those of each product, the smallest first."""
+    """The registers of atom (i, j): of its accumulators, in the fragment's order, and of A and B."""
     m, n, _ = plan.atom.layouts.shape_mnk
     rows, pair = m // 8, 2
     row = [f"{_scaled('i', rows)}{f' + {each}' if each else ''}" for each in range(rows)]
     column = [f"{_scaled('j', pair)}{f' + {each}' if each else ''}" for each in range(pair)]
-    tensor = "tCrC_bits" if plan.accumulate == "s32" else "tCrP" if plan.products > 1 else "tCrC"
+    tensor = "tCrC_bits" if plan.accumulate == "s32" else "tCrP" if plan.terms > 1 else "tCrC"
     # CuTe's traits rename what its mma_sm90.hpp has in a namespace.
     name = re.sub(r"^SM90_", "SM90::MMA_", plan.atom.name)
     found: dict[str, object] = {
@@ -213,19 +212,13 @@ def atom_registers(plan: Plan) -> dict[str, object]:
         "tensor": tensor,
         "c": ", ".join(f"{tensor}({r}, {c})" for r in row for c in column),
     }
-    terms: dict[str, dict[str, str]] = {}
     for operand, atom in zip(plan.shared_operands, "ij", strict=True):
-        fragment, upper = operand.fragment, operand.name.upper()
+        fragment = operand.fragment
         assert isinstance(fragment, AtomFragment)
         found[operand.name] = ", ".join(
-            f"tCr{upper}(make_coord({each}, {atom}), slot)" for each in range(fragment.of_atom)
+            f"tCr{operand.name.upper()}(make_coord({each}, {atom}), slot)" for each in range(fragment.of_atom)
         )
-        terms[operand.name] = {
-            term: ", ".join(f"tCr{upper}_{term}({each}, {atom})" for each in range(fragment.of_atom))
-            for term in ("high", "finite", "low")
-        }
-    pairs = (("low", "finite"), ("finite", "low"), ("high", "high"))
-    return found | {"products": [(terms["a"][of_a], terms["b"][of_b]) for of_a, of_b in pairs]}
+    return found
 
 
 def _elements(registers: str, copy: Fetch) -> str:

@@ -103,7 +103,8 @@ class Tiling(_Model):
     accumulators say who holds what of C. Without one, threads multiply and add f32."""
     split: Split | None = Field(default=None, examples=["tf32x3"])
     """How an atom of a narrower type multiplies f32: in registers each number becomes a sum of terms of that type, and
-    the products of the larger terms are added, smallest first; tf32x3 has two terms and three products."""
+    the products of the larger terms are added, smallest first; tf32x3 has two terms and three products, bf16x6 three
+    and six."""
     lanes: Matrix = Field(examples=["(8,4):(4,1)"])
     """(lane_m, lane_n) -> lane. A rank-1 layout stands along m: 32:1 is (32,1):(1,0). The atom's where there is one."""
     values: Tile = Field(examples=["[8, 4]"])

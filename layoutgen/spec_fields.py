@@ -26,7 +26,7 @@ Arch = Literal[
 DType = Literal["f32", "tf32", "f16", "bf16", "f64", "s8", "u8", "e4m3", "e5m2"]
 CType = Literal["f32", "f16", "bf16", "f64", "s32", "s8", "u8", "e4m3", "e5m2"]
 Sums = Literal["f32", "f64", "s32"]
-Split = Literal["tf32x3"]
+Split = Literal["tf32x3", "bf16x6"]
 ATOMS: Final = tuple(WARP_ATOMS)
 """The MMA atoms that a spec may name."""
 OrderWord = Literal["m", "n", "serpentine_m", "serpentine_n"]

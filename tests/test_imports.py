@@ -34,6 +34,7 @@ LAYERS = [
     {"emitted"},
     {"emit_accesses"},
     {"emit_epilogue", "emit_moves"},
+    {"emit_split"},
     {"emit"},
     {"build"},
     {"sim"},

@@ -47,9 +47,13 @@ CUTE_DEVICE void copy_async_or_zero_b(bool valid, uint32_t to, float4 const& fro
 
 // ---- A number as a sum of two of the atom's type, of which it takes the high bits of words ----------------------------
 constexpr uint32_t kHigh = 0xffffe000;
-CUTE_DEVICE uint32_t rounded(uint32_t x) { return (x + 0x1000) & kHigh; }   // to the nearest; beyond the last, Inf
+CUTE_DEVICE uint32_t rounded(uint32_t x) { return (x + 0x1000) & kHigh; }   // to the nearest; beyond the largest, Inf
 CUTE_DEVICE uint32_t remainder(uint32_t x, uint32_t high) { return __float_as_uint(__uint_as_float(x) - __uint_as_float(high)); }
 CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; }
+CUTE_DEVICE uint32_t sign(uint32_t x) {   // 1 or -1; 0, Inf and NaN stay, though of some NaN low bits alone tell it from Inf
+  if (!is_finite(x)) return x << 9 ? 0x7fffffff : x;
+  return x << 1 ? (x & 0x80000000) | 0x3f800000 : x;
+}
 
 // ---- The block tile of C: who owns what ---------------------------------------------------------------------------
 using BlockM = _128;
@@ -135,10 +139,13 @@ void tf32x3_128x128x56(
   Tensor tCrC = make_tensor<float>(Shape<_8,_8>{});   // (value_m, value_n)
   clear(tCrC);
 
-  // ---- Sums of k-tiles, all of which a tile with an Inf or a NaN needs again, with guards ----
-  auto sum_up = [&](auto guards) {
+  // ---- Sums of k-tiles. Where they hold a NaN, once more with guards: Inf and NaN count as 0, then all numbers by their
+  // signs, whose sums are Inf and NaN just where these belong.
+  auto sum_up = [&](auto guards, bool signs) {
     constexpr bool kGuards = decltype(guards)::value;
-    clear(tCrC);
+    int thread = threadIdx.x;
+    asm volatile("" : "+r"(thread));   // opaque, else sums keep addresses in registers for the next ones
+    if (!signs) clear(tCrC);
     // ---- Cursors: k-tiles left to fetch, rows of A and B that may be fetched (none once no tile is left) ----
     int tiles_left = k_tiles;
     int rows_a = tiles_left > 0 ? m : 0;
@@ -255,51 +262,52 @@ void tf32x3_128x128x56(
     auto promote = [&]() {
       CUTE_UNROLL
       for (int v = 0; v < size(tCrC); ++v) {
-        float const sum = tCrC(v) + tCrP(v);
-        tCrP(v) = kGuards ? 0.f : (tCrC(v) - sum) + tCrP(v);   // what the rounded sum leaves out, for the next
-        tCrC(v) = sum;
+        if (signs) {
+          if (!is_finite(__float_as_uint(tCrP(v)))) tCrC(v) = tCrP(v);
+        } else {
+          float const sum = tCrC(v) + tCrP(v);
+          tCrP(v) = kGuards ? 0.f : (tCrC(v) - sum) + tCrP(v);   // what the rounded sum leaves out, for the next
+          tCrC(v) = sum;
+        }
       }
     };
     // x = high + low: high is x rounded to the atom's type, low what is left, cut to it.
-    auto split = [&](auto const& from, int slot, auto& high, auto& finite, auto& low) {
+    auto split = [&](auto const& from, int slot, auto& high, auto& low) {
       CUTE_UNROLL
       for (int v = 0; v < size(high); ++v) {
-        uint32_t const x = from(v, slot);
-        high(v) = rounded(x);
-        low(v) = remainder(x, high(v));
-        finite(v) = high(v);
-        if constexpr (kGuards) {   // beside a low part of the other sign, or of none, Inf would become NaN
-          uint32_t const cut = is_finite(high(v)) ? high(v) : x & kHigh;   // what would be rounded to Inf
-          high(v) = is_finite(x) ? cut : x & 0x007fffff ? 0x7fffffff : x;   // a NaN whose low bits alone tell it from Inf
-          low(v) = is_finite(x) ? remainder(x, cut) : 0;
-          finite(v) = is_finite(x) ? cut : 0;
-        }
+        uint32_t const x = from(v, slot), finite = kGuards && !is_finite(x) ? 0 : x;
+        high(v) = rounded(finite);
+        if constexpr (kGuards) high(v) = is_finite(high(v)) ? high(v) : finite & kHigh;   // what would be rounded to Inf
+        low(v) = remainder(finite, high(v));
+        if (signs) high(v) = sign(x);
       }
     };
     auto mma = [&](int slot) {   // m outer, n inner; the smaller products first
       Tensor tCrA_high = make_tensor<uint32_t>(Shape<_4,_4>{});
-      Tensor tCrA_finite = make_tensor_like(tCrA_high), tCrA_low = make_tensor_like(tCrA_high);
-      split(tCrA, slot, tCrA_high, tCrA_finite, tCrA_low);
+      Tensor tCrA_low = make_tensor_like(tCrA_high);
+      split(tCrA, slot, tCrA_high, tCrA_low);
       Tensor tCrB_high = make_tensor<uint32_t>(Shape<_2,_4>{});
-      Tensor tCrB_finite = make_tensor_like(tCrB_high), tCrB_low = make_tensor_like(tCrB_high);
-      split(tCrB, slot, tCrB_high, tCrB_finite, tCrB_low);
-      CUTE_UNROLL
-      for (int step = 0; step < 16; ++step) {
-        int const atom = Order{}(step);
-        int const i = atom % 4, j = atom / 4;
-        SM80_16x8x8_F32TF32TF32F32_TN::fma(tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1),
-          tCrA_low(0, i), tCrA_low(1, i), tCrA_low(2, i), tCrA_low(3, i),
-          tCrB_finite(0, j), tCrB_finite(1, j),
-          tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1));
-      }
-      CUTE_UNROLL
-      for (int step = 0; step < 16; ++step) {
-        int const atom = Order{}(step);
-        int const i = atom % 4, j = atom / 4;
-        SM80_16x8x8_F32TF32TF32F32_TN::fma(tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1),
-          tCrA_finite(0, i), tCrA_finite(1, i), tCrA_finite(2, i), tCrA_finite(3, i),
-          tCrB_low(0, j), tCrB_low(1, j),
-          tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1));
+      Tensor tCrB_low = make_tensor_like(tCrB_high);
+      split(tCrB, slot, tCrB_high, tCrB_low);
+      if (!signs) {
+        CUTE_UNROLL
+        for (int step = 0; step < 16; ++step) {
+          int const atom = Order{}(step);
+          int const i = atom % 4, j = atom / 4;
+          SM80_16x8x8_F32TF32TF32F32_TN::fma(tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1),
+            tCrA_low(0, i), tCrA_low(1, i), tCrA_low(2, i), tCrA_low(3, i),
+            tCrB_high(0, j), tCrB_high(1, j),
+            tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1));
+        }
+        CUTE_UNROLL
+        for (int step = 0; step < 16; ++step) {
+          int const atom = Order{}(step);
+          int const i = atom % 4, j = atom / 4;
+          SM80_16x8x8_F32TF32TF32F32_TN::fma(tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1),
+            tCrA_high(0, i), tCrA_high(1, i), tCrA_high(2, i), tCrA_high(3, i),
+            tCrB_low(0, j), tCrB_low(1, j),
+            tCrP(i * 2, j * 2), tCrP(i * 2, j * 2 + 1), tCrP(i * 2 + 1, j * 2), tCrP(i * 2 + 1, j * 2 + 1));
+        }
       }
       CUTE_UNROLL
       for (int step = 0; step < 16; ++step) {
@@ -359,8 +367,11 @@ void tf32x3_128x128x56(
     }
     return found;
   };
-  sum_up(false_type{});
-  if (__syncthreads_or(is_nan())) sum_up(true_type{});   // Inf less its high part is NaN: none is missed
+  sum_up(false_type{}, false);
+  if (__syncthreads_or(is_nan())) {   // Inf less its high part is NaN: none is missed
+    CUTE_NO_UNROLL
+    for (int signs = 0; signs < 2; ++signs) sum_up(true_type{}, signs);
+  }
 
   // ---- Before the epilogue: lanes that share a row pass each other values, so that each has runs of 4 columns ----
   // A transpose of 2 lanes by 2 atoms, by halves: lanes whose numbers differ in a bit swap what lies across.

@@ -37,12 +37,15 @@ def fragment_entries(plan: Plan, operand: SharedOperand) -> list[Entry]:
     assert isinstance(fragment, AtomFragment)
     atom_x, atom_k = plan.atom.layouts.shape_mnk["mn".index(operand.x)], plan.atom.layouts.shape_mnk[2]
     wide = f" of {fragment.load.bytes} bytes" if fragment.load.opcode == "ld.shared" else ""
+    packed = f"a register packs k and k + {fragment.k(1)}, in A and B alike"
+    order: list[Entry] = [Step("atom's k -> k", None, fragment.k, packed, f"{name}.fragment.k")]
     return [
         Text(
             f"Fragment: every {atom_k} k, a warp's {plural(fragment.atoms, 'atom')} of {atom_x} {operand.x} in "
             f"{fragment.vectors} {instruction(plan, fragment)}{wide}; {plural(plan.program.slots, 'register slot')}."
         ),
         *access_steps(fragment.load, name, f"{name}.fragment.load", ("load", f"k{atom_k}", "stage")),
+        *(order if fragment.k != Layout(atom_k) else []),
     ]
 
 

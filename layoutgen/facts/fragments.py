@@ -30,7 +30,8 @@ class AtomOwners:
 def atom_owners(plan: Plan, operand: SharedOperand) -> AtomOwners:
     """An operand of a plan that multiplies by atoms -> who holds what.
 
-    Which row of an atom a coordinate of the warp's tile is, the accumulators say, whose rows (columns, for B) are A's.
+    Which row of an atom a coordinate of the warp's tile is, the accumulators say, whose rows (columns, for B) are A's;
+    which k, and which register before it is split, the fragment.
     """
     fragment, mode = operand.fragment, 0 if operand.x == "m" else 1
     assert isinstance(fragment, AtomFragment)
@@ -47,9 +48,10 @@ def atom_owners(plan: Plan, operand: SharedOperand) -> AtomOwners:
     per = max(4 // ITEMSIZE[operand.dtype], 1)
     w, atom, block, lane, value = np.indices((warp_x.size, fragment.atoms, plan.k_blocks, *x_of.shape))
     x = warp_x[w] + inside[atom, x_of[lane, value]]
-    k = block * atom_k + k_of[lane, value]
+    k = block * atom_k + fragment.k.offsets()[k_of[lane, value]]
+    register, place = divmod(fragment.elements.offsets()[value], per)
     found = []
-    for part in (w, lane, block, atom * fragment.of_atom + value // per, value % per):
+    for part in (w, lane, block, atom * fragment.of_atom + register, place):
         at = np.full(operand.tile, NOBODY, dtype=np.int64)
         at[x, k] = part
         found.append(at)

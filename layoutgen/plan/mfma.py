@@ -51,4 +51,4 @@ def plan_runs(spec: Spec, name: OperandName, shared: Shared, threads: ThreadMap,
         (spec, f"shared.{name}"),
     )  # fmt: skip
     registers = run // max(4 // itemsize, 1)
-    return AtomFragment(load, run, atoms, "k", 1, registers, registers, atoms)
+    return AtomFragment(load, run, atoms, "k", 1, registers, registers, atoms, Layout(atom_k), Layout(run))

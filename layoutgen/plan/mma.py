@@ -34,19 +34,21 @@ ROWS, LANES = 8, 4  # of a matrix: x by registers along k
 _FLOATS = ("f32", "f16", "bf16", "e4m3", "e5m2")
 _STORED = {"f32": (*_FLOATS, *INTEGERS), "s32": (*INTEGERS, *_FLOATS), "f64": ("f64", "f32")}
 SCALAR = MMA_ATOMS["UniversalFMA"]
-# How numbers are split: the type of their terms, and how many products of these count.
-SPLIT = {"tf32x3": ("TF32", 3)}
+# How numbers are split: the type of their terms, and how many there are.
+SPLIT = {"tf32x3": ("tf32", 2), "bf16x6": ("bf16", 3)}
 
 
 def atom_of(spec: Spec) -> MmaAtom:
     """What multiplies. Raises PlanError where the operands are not of its types, or its K doesn't divide the tile's."""
     given = spec.tiling.atom
     operands = spec.operands
-    if spec.tiling.split and not given:
+    terms, _ = SPLIT.get(spec.tiling.split or "", ("", 1))
+    of_terms = (terms, terms, "f32")
+    if terms and not given:
         raise PlanError(
             "numbers are split for an atom that multiplies their terms",
             got=f"tiling.split: {spec.tiling.split} without tiling.atom",
-            fix="write tiling.atom: SM80_16x8x8_F32TF32TF32F32_TN, or leave tiling.split out",
+            fix=f"write tiling.atom: {_suggested(spec, of_terms)}, or leave tiling.split out",
             where=spec.where("tiling.split"),
         )
     found = tuple(each.dtype for each in (operands.a, operands.b)) + (operands.accumulate,)
@@ -62,14 +64,13 @@ def atom_of(spec: Spec) -> MmaAtom:
         return SCALAR
     atom = WARP_ATOMS[given]
     takes = tuple(each.lower() for each in (atom.a, atom.b, atom.c))
-    if spec.tiling.split:
-        terms, _ = SPLIT[spec.tiling.split]
-        if {atom.a, atom.b} != {terms} or atom.c != "F32":
+    if terms:
+        if takes != of_terms:
             raise PlanError(
                 "the terms into which numbers are split are of the type that the atom multiplies",
                 got=f"tiling.split: {spec.tiling.split} with {given}",
-                allowed=f"an atom of {terms.lower()} that adds in f32",
-                fix="write tiling.atom: SM80_16x8x8_F32TF32TF32F32_TN, or leave tiling.split out",
+                allowed=f"an atom of {terms} that adds in f32",
+                fix=f"write tiling.atom: {_suggested(spec, of_terms)}, or leave tiling.split out",
                 where=spec.where("tiling.split"),
             )
         takes = ("f32", "f32", "f32")
@@ -105,7 +106,7 @@ def atom_of(spec: Spec) -> MmaAtom:
 def _mended(spec: Spec, found: tuple[str, ...], takes: tuple[str, ...]) -> str:
     """What makes an atom and operands of other types agree."""
     if set(found) == {"f32"}:
-        split = next((word for word, (terms, _) in SPLIT.items() if {terms.lower()} == set(takes[:2])), None)
+        split = next((word for word, (terms, _) in SPLIT.items() if {terms} == set(takes[:2])), None)
         return f"write tiling.split: {split}, or dtype: {takes[0]}" if split else f"write dtype: {takes[0]}"
     atom = _suggested(spec, found)
     return f"write tiling.atom: {atom}" if atom else "change the operands' types"
@@ -188,8 +189,9 @@ def plan_matrices(spec: Spec, name: OperandName, shared: Shared, threads: Thread
     """The loads of an atom's A or B, for each atom that a warp has along x and each K of an atom in the k-tile.
 
     A load by ldmatrix brings as many matrices as it can, up to four, in the order of the atoms' registers; where none
-    can, each register is loaded for itself. Raises PlanError where the shared layout carries between its modes, or its
-    runs are too short for a register.
+    can, each register is loaded for itself. Where a register of the atom has terms of several numbers, these come from
+    as many matrices: A and B change the order of k alike, and so no sum. Raises PlanError where the shared layout
+    carries between its modes, or its runs are too short for a register.
     """
     mode = 0 if name == "a" else 1
     extent, dtype = atom.layouts.shape_mnk[mode], getattr(spec.operands, name).dtype
@@ -198,6 +200,11 @@ def plan_matrices(spec: Spec, name: OperandName, shared: Shared, threads: Thread
     atoms, block_k, atom_k = atoms_of(spec, atom, mode), spec.tiling.block[2], atom.layouts.shape_mnk[2]
     rows, columns = extent // ROWS, atom_k // (LANES * per_register)
     of_atom = rows * columns
+    k_order, elements = Layout(atom_k), Layout(of_atom * per_register)
+    terms = max(4 // ITEMSIZE[atom.a.lower()], 1)  # of a register of the atom
+    if terms > per_register:
+        k_order = Layout((terms, LANES, columns // terms), (LANES, 1, LANES * terms))
+        elements = Layout((terms, rows, columns // terms), (rows, 1, rows * terms))
     tile, warp = warp_tile(spec, mode), (threads.m, threads.n)[mode][1]
     storage_x, storage_k, stage = shared.layout
     walk = contiguous_mode(shared)
@@ -245,5 +252,5 @@ def plan_matrices(spec: Spec, name: OperandName, shared: Shared, threads: Thread
         (spec, f"shared.{name}"),
     )  # fmt: skip
     return AtomFragment(
-        load, per_register * together, of_atom * atoms // together, walk, 1, together, of_atom, atoms
-    )  # fmt: skip
+        load, per_register * together, of_atom * atoms // together, walk, 1, together, of_atom, atoms, k_order, elements
+    )

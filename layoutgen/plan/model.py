@@ -128,11 +128,16 @@ class AtomFragment(Fragment):
 
     registers: of one load; ldmatrix brings one of each of as many 8 x 8 matrices of 16 bits, MFMA's loads all of an
     atom's, others one. of_atom: the registers of one atom. atoms: how many atoms a warp has along x.
+    k: the atom's k -> k of a tile, within one K of the atom. elements: value of a lane, as the atom counts them -> its
+    place among the elements loaded for the atom. Both are as they come, but where a register of the atom has terms of
+    several numbers, of which each has a register of its own before it is split.
     """
 
     registers: int
     of_atom: int
     atoms: int
+    k: Layout
+    elements: Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +335,8 @@ class Program:
 class Plan:
     """One compiled kernel's worth of decisions. `variant` names it within its spec; `cost` orders them, low first.
 
-    atom: what multiplies: one FFMA, or a warp's mma.sync or MFMA. dtype: of C and D; A and B have their own. products:
-    how many of the atom's make one of A and B, whose numbers are split into terms of its type where that is not 1.
+    atom: what multiplies: one FFMA, or a warp's mma.sync or MFMA. dtype: of C and D; A and B have their own. terms: of
+    the atom's type into which the numbers of A and B are split where that is not 1.
     """
 
     name: str
@@ -351,7 +356,7 @@ class Plan:
     order: IssueOrder
     schedule: Schedule
     epilogue: Epilogue
-    products: int = 1
+    terms: int = 1
 
     @property
     def amd(self) -> bool:
@@ -374,9 +379,14 @@ class Plan:
         return self.atom.layouts.threads.size > 1
 
     @property
+    def products(self) -> int:
+        """How many of the atom's make one of A and B: the first term by all of the other's, the next by one less .."""
+        return self.terms * (self.terms + 1) // 2
+
+    @property
     def multiplied(self) -> str:
         """The type that is multiplied: A's, or that of the terms into which its numbers are split."""
-        return self.atom.a.lower() if self.products > 1 else self.a.dtype
+        return self.atom.a.lower() if self.terms > 1 else self.a.dtype
 
     @property
     def accumulate(self) -> str:

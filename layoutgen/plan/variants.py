@@ -169,7 +169,7 @@ def _plan(
         order=plan_order(spec, *counts),
         schedule=plan_schedule(spec),
         epilogue=epilogue,
-        products=SPLIT[spec.tiling.split][1] if spec.tiling.split else 1,
+        terms=SPLIT[spec.tiling.split][1] if spec.tiling.split else 1,
     )
 
 

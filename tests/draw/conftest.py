@@ -41,6 +41,7 @@ DRAFTS = {
 ALIKE = (
     "mma_bf16_128x256x64", "mma_f16_128x256x32", "triton_f16_128x256x64", "triton_f16_128x128x32",
     "triton_f16_64x128x32", "linear_gelu_bf16_128x256x32", "quantized_s8_128x256x128", "tf32x3_128x128x56",
+    "bf16x6_96x128x48",
 )  # fmt: skip
 NAMES = (*(name for name in emitted_specs() if name not in ALIKE), *DRAFTS)
 WITHOUT_STAGES = ("ladder_01_naive", "ladder_02_coalesced", "registers")

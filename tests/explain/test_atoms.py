@@ -17,7 +17,7 @@ from layoutgen.plan.storage import ITEMSIZE
 from layoutgen.spec import Spec, load
 from tests.draw.conftest import ATOM_NAMES
 
-ATOMS = [load(paths.shipped_specs()[name]) for name in ATOM_NAMES]
+ATOMS = [load(paths.shipped_specs()[name]) for name in (*ATOM_NAMES, "bf16x6_96x128x48")]
 
 
 def address(access: Access, thread: int, piece: tuple[int, int, int], width: int) -> int:
@@ -31,18 +31,22 @@ def address(access: Access, thread: int, piece: tuple[int, int, int], width: int
 
 
 def held_by(each: Plan, operand: SharedOperand) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """(x, k) of warp 0's first K -> (lane, register, place), by the atom's layouts. Its tile is one run of x."""
+    """(x, k) of warp 0's first K -> (lane, register, place), by the atom's layouts. Its tile is one run of x. Of
+    bf16x6, whose registers are two f32, the second is 4 k on, where the atom's is 1, and comes with the next matrix."""
     layouts, mode = each.atom.layouts, "mn".index(operand.x)
     of_lane, extent = (layouts.a, layouts.b)[mode], layouts.shape_mnk[mode]
     fragment, per = operand.fragment, max(4 // ITEMSIZE[operand.dtype], 1)
     assert isinstance(fragment, AtomFragment)
-    values = of_lane[1].size
+    values, rows = of_lane[1].size, extent // 8
     assert fragment.of_atom == values // per
     found = {}
     for atom in range(fragment.atoms):
         for lane in range(32):
             for value in range(values):
                 k, x = divmod(of_lane(lane, value), extent)
+                if each.products == 6:
+                    second, row, half = value % 2, value // 2 % rows, value // 2 // rows
+                    k, value = 4 * second + k % 8 // 2 + k // 8 * 8, row + rows * (second + 2 * half)
                 found[atom * extent + x, k] = lane, atom * fragment.of_atom + value // per, value % per
     return found
 

@@ -11,9 +11,9 @@ from layoutgen.ops import Operator
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(scope="module")
-def op() -> Operator:
-    return layoutgen.load("tf32x3_128x128x56")
+@pytest.fixture(scope="module", params=["tf32x3_128x128x56", "bf16x6_96x128x48"])
+def op(request: pytest.FixtureRequest) -> Operator:
+    return layoutgen.load(request.param)
 
 
 def uniform(*shape: int) -> torch.Tensor:

@@ -80,6 +80,13 @@ SMALL: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         ("ak_bn_16B",),
     ),
+    "bf16x6": (
+        {
+            "atom": "SM80_16x8x16_F32BF16BF16F32_TN", "split": "bf16x6", "dtypes": ("f32", "f32", "f32"),
+            "block": (32, 64, 16), "stages": 2,
+        },
+        ("ak_bn_16B", "am_bk_16B"),
+    ),
     "s8": (
         {"atom": "SM80_16x8x32_S32S8S8S32_TN", "dtypes": ("s8", "s32", "s32"), "block": (32, 64, 64), "stages": 3},
         ("ak_bk_16B", "am_bn_16B", "ak_bn_4B", "am_bk_1B", "any"),

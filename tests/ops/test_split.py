@@ -15,12 +15,13 @@ from tests.kernels.small import SMALL
 from tests.plan.drafts import Draft
 
 INF, NAN = math.inf, math.nan
-FIELDS = SMALL["tf32x3"][0] | {"name": "tf32x3", "warps": "(1,2):(0,1)"}
+FIELDS = {word: SMALL[word][0] | {"name": word, "warps": "(1,2):(0,1)"} for word in ("tf32x3", "bf16x6")}
+LEAST = {"tf32x3": 2.0**-136, "bf16x6": 2.0**-133}  # above zero, in the type of the terms
 
 
-@pytest.fixture(scope="module")
-def op() -> Operator:
-    spec = Draft(**FIELDS).spec()
+@pytest.fixture(scope="module", params=list(FIELDS))
+def op(request: pytest.FixtureRequest) -> Operator:
+    spec = Draft(**FIELDS[request.param]).spec()
     return Operator(spec, plan(spec))
 
 
@@ -44,16 +45,14 @@ def test_errors_are_those_of_f32(op: Operator, kind: str, k: int) -> None:
     assert ((product(op, a, b).double() - a.double() @ b.double()).abs() / size).max() < 2.0**-20
 
 
-def test_what_promotion_rounds_is_not_lost() -> None:
+def test_what_promotion_rounds_is_not_lost(op: Operator) -> None:
     """Quarters beside 2^24, whose sums in plain f32 they would all leave as it is: but for those of the first k-tile,
     which atoms add to it, what a promotion leaves out goes into the next."""
-    spec = Draft(**FIELDS).spec()
-    operator = Operator(spec, plan(spec))
     k = 32 * 16
     a, b = torch.full((1, k), 0.25), torch.ones(k, 64)
     a[0, 0] = 2.0**24
     exact = (a.double() @ b.double())[0, 0].item()
-    assert exact - 9 < product(operator, a, b)[0, 0].item() <= exact + 1 and exact > 2.0**24 + 100
+    assert exact - 9 < product(op, a, b)[0, 0].item() <= exact + 1 and exact > 2.0**24 + 100
 
 
 def test_inf_and_nan_stay_in_their_rows_and_columns(op: Operator) -> None:
@@ -80,7 +79,7 @@ def test_every_nan_is_seen(op: Operator) -> None:
 
 
 def test_the_largest_numbers_do_not_overflow(op: Operator) -> None:
-    """Those that rounding to tf32 would take to Inf are cut instead."""
+    """Those that rounding to the terms' type would take to Inf are cut instead."""
     largest = torch.finfo(torch.float32).max
     a, b = torch.zeros(2, 32), torch.zeros(32, 64)
     a[0, 0], b[0, 0], b[0, 1] = largest, 1.0, 0.5
@@ -91,17 +90,18 @@ def test_the_largest_numbers_do_not_overflow(op: Operator) -> None:
 
 
 def test_denormal_numbers_lose_their_low_parts_alone(op: Operator) -> None:
-    """Below 2^-115 low parts are denormal tf32: errors stay below 2^-136, as README's page on tensor cores says."""
+    """Their low parts are denormal numbers of the terms' type: errors stay below the least of these."""
     random = torch.Generator().manual_seed(5)
     a, b = (torch.rand(32, 32, generator=random) + 0.5) * 2.0**-124, torch.ones(32, 64)
     error = (product(op, a, b).double() - a.double() @ b.double()).abs().max()
-    assert error < 32 * 2.0**-136
+    least = LEAST[op.spec.name]
+    assert error < 32 * least
     a = torch.full((32, 32), 2.0**-140)
-    assert (product(op, a, b).double() - 2.0**-135).abs().max() <= 32 * 2.0**-136
+    assert (product(op, a, b).double() - 2.0**-135).abs().max() <= 32 * least
 
 
 def test_atoms_promote_at_the_end_of_a_tile() -> None:
-    program = plan(Draft(**FIELDS).spec())[0].program
+    program = plan(Draft(**FIELDS["tf32x3"]).spec())[0].program
     assert [type(step) for step in program.steady].count(Promote) == 1 and isinstance(program.steady[-1], Promote)
 
 
@@ -115,7 +115,7 @@ def test_atoms_promote_at_the_end_of_a_tile() -> None:
 )
 def test_refusals(change: dict[str, object], rule: str) -> None:
     with pytest.raises(PlanError, match=rule):
-        plan(Draft(**(FIELDS | change)).spec())  # type: ignore[arg-type]
+        plan(Draft(**(FIELDS["tf32x3"] | change)).spec())  # type: ignore[arg-type]
 
 
 def test_what_lies_beyond_the_edges_does_not_show(op: Operator) -> None:

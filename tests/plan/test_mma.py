@@ -86,10 +86,13 @@ def test_the_owners_are_those_of_the_atoms_layouts(each: Plan) -> None:
     for operand, layout in zip(each.shared_operands, (atom.layouts.a, atom.layouts.b), strict=True):
         extent, k = atom.layouts.tile(operand.name.upper())  # type: ignore[arg-type]
         owners = atom_owners(each, operand)
-        per = max(4 // ITEMSIZE[operand.dtype], 1)
+        per, rows = max(4 // ITEMSIZE[operand.dtype], 1), extent // 8
         for lane in range(32):
             for value in range(layout[1].size):
                 x, at = layout(lane, value) % extent, layout(lane, value) // extent
+                if each.products == 6:  # a register of the atom is two f32, which come with two matrices, 4 k apart
+                    second, row, half = value % 2, value // 2 % rows, value // 2 // rows
+                    at, value = 4 * second + at % 8 // 2 + at // 8 * 8, row + rows * (second + 2 * half)
                 assert (owners.lane[x, at], owners.register[x, at] * per + owners.place[x, at]) == (lane, value)
         assert owners.k_block[:, k:].min(initial=1) > 0
     for lane in range(32):
