@@ -11,6 +11,7 @@ from typing import Literal
 
 from layoutgen.algebra import Layout, composition, make_layout
 from layoutgen.errors import PlanError
+from layoutgen.hw.devices import capability
 from layoutgen.hw.mma_atoms import MMA_ATOMS
 from layoutgen.hw.types import MmaAtom
 from layoutgen.hw.warp_atoms import WARP, WARP_ATOMS, accumulator_of, is_mfma
@@ -126,19 +127,26 @@ def _suggested(spec: Spec, types: tuple[str, ...]) -> str | None:
 
 
 def require_arch(spec: Spec) -> None:
-    """Raise PlanError where the spec's atom is an instruction of the other vendor's."""
+    """Raise PlanError where the spec's atom is an instruction of the other vendor's, or of a later architecture."""
     given = spec.tiling.atom
-    if given is not None and is_mfma(given) != spec.amd:
-        of = (
-            ("an AMD architecture, gfx942", "gfx942") if is_mfma(given) else ("one of NVIDIA's, such as sm_80", "sm_80")
-        )
-        raise PlanError(
-            "the spec's architecture has the atom's instruction",
-            got=f"{given} with arch: {spec.arch}",
-            allowed=f"with this atom, {of[0]}",
-            fix=f"write arch: {of[1]}, or an atom of {spec.arch}'s",
-            where=spec.where("tiling.atom"),
-        )
+    if given is None:
+        return
+    major, minor = capability(spec.arch) or (0, 0)
+    oldest = WARP_ATOMS[given].arch
+    if is_mfma(given) == spec.amd and (spec.amd or 10 * major + minor >= oldest):
+        return
+    allowed, arch = (
+        ("an AMD architecture, gfx942", "gfx942")
+        if is_mfma(given)
+        else (f"one of NVIDIA's, sm_{oldest} or later", f"sm_{oldest}")
+    )
+    raise PlanError(
+        "the spec's architecture has the atom's instruction",
+        got=f"{given} with arch: {spec.arch}",
+        allowed=f"with this atom, {allowed}",
+        fix=f"write arch: {arch}, or an atom of {spec.arch}'s",
+        where=spec.where("tiling.atom"),
+    )
 
 
 def require_atom(spec: Spec) -> None:

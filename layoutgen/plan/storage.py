@@ -183,7 +183,7 @@ def plan_access(
     modes, stage = tuple(vectors)[:-1], vectors[-1]
     lanes = Layout(thread.shape, unflatten((stride // width for stride in thread.flat_stride), thread.shape))
     found = _flips_and_steps(upcast(shared.swizzle, width), lanes, modes)
-    if found is None:
+    if found is None or any(int(each.offsets().max()) * in_bytes >= SWIZZLE_BYTES for each in found[0]):
         spec, key = where
         raise PlanError(
             f"every thread steps through {key} alike: by flipping bits of its address, or by adding to it",
@@ -204,7 +204,7 @@ def _flips_and_steps(
     where no such pair gives swizzle(lane + piece) for all of them, by evaluating each.
 
     Only bits that the swizzle changes flip. Others that a piece moves along are clear before, so that adding them does,
-    wherever a block's shared memory begins.
+    wherever a block's shared memory begins; but where an extent is no power of 2, its later steps may flip higher ones.
     """
     base, piece = lanes.offsets(), make_layout(*modes).offsets()
     wanted = swizzle.at(base[:, None] + piece[None, :])

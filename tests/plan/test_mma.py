@@ -120,12 +120,12 @@ def test_copies_land_where_the_swizzle_says(each: Plan) -> None:
 
 
 @pytest.mark.parametrize("each", [*OF_SPECS, *OF_SMALL], ids=name)
-def test_only_bits_within_a_row_of_banks_flip(each: Plan) -> None:
-    """A block's shared memory begins on such a row, whose address has none of them; further up it may have any."""
+def test_only_bits_flip_that_are_clear_where_an_operand_begins(each: Plan) -> None:
+    """Below 1 KB, on a multiple of which it begins; further up its address may have any."""
     for operand in each.shared_operands:
         for access in (operand.fragment.load, operand.copy.write):
             for mode in access.flips or ():
-                assert int(mode.offsets().max()) * access.bytes < 128
+                assert int(mode.offsets().max()) * access.bytes < 1024
 
 
 @pytest.mark.parametrize("each", OF_SPECS, ids=name)
@@ -181,7 +181,16 @@ def test_each_pair_of_modes_has_a_variant_for_each_alignment() -> None:
         ({"shared_a": "(64,32):(33,1)"}, "a row of a matrix must lie together in shared.a"),
         ({"shared_a": "Sw<2,1,3> o 0 o (64,32):(32,1)"}, "a row of a matrix must lie together in shared.a"),
         ({"shared_b": "Sw<2,9,3> o 0 o (64,32):(1,64)"}, "a swizzle is for the fragments of MMA atoms"),
+        # Its last of 33 steps along k would flip bit 10, which may be set where shared memory begins.
+        (
+            {"block": (64, 64, 528), "shared_a": "Sw<3,3,7> o 0 o (64,528):(1024,1)"},
+            "every thread steps through shared.a alike",
+        ),
         ({"order": "(3,3):(1,3)"}, "the order of multiply-adds must take each"),
+        (
+            {"atom": "SM89_16x8x32_F32E4M3E4M3F32_TN", "dtypes": ("e4m3", "bf16", "f32")},
+            "the spec's architecture has the atom's instruction",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_named(fields: dict[str, Any], message: str) -> None:
