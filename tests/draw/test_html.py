@@ -156,6 +156,14 @@ def test_the_same_twice_and_another_for_each_variant() -> None:
     assert len(set(pages)) == len(plans) > 1
 
 
+def test_the_heading_names_the_atom_and_what_follows_the_sums() -> None:
+    told = page(plans_of("linear_gelu_bf16_128x256x32")[0])
+    assert "<dd>SM80_16x8x16_F32BF16BF16F32_TN</dd>" in told
+    assert "<dt>after the sums</dt><dd>bias: one for each column (f32); gelu, exact (f32)</dd>" in told
+    assert "SM80_16x8x8_F32TF32TF32F32_TN, 3 products" in page(plans_of("tf32x3_128x128x56")[0])
+    assert "after the sums" not in page(plans_of("warptile_128x128")[0])
+
+
 def test_text_from_the_spec_is_escaped() -> None:
     plan = replace(plans_of("warptile_128x128")[0], name=NASTY, about=NASTY, variant=NASTY)
     beside = Aside(
