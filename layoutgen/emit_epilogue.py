@@ -15,6 +15,12 @@ CUTE_DEVICE {cpp} saturated({source} x) {{
   asm("cvt.{how}.{to} %0, %1;" : "=r"(least) : "{constraint}"(x));
   return {cpp}(least);
 }}"""
+# CuTe's bf16 of an int cuts. A float has all that decides how it is rounded: 20 bits, and whether any is set below.
+_ROUNDED = """\
+CUTE_DEVICE cutlass::bfloat16_t rounded_once(int32_t x) {
+  bool const exact = -(1 << 24) <= x && x <= 1 << 24;   // as a float
+  return cutlass::bfloat16_t(float(exact ? x : (x & ~4095) | (x & 4095 ? 2048 : 0)));
+}"""
 _HOW = {"f32": ("float", "f", "rni.sat"), "s32": ("int32_t", "r", "sat")}
 
 
@@ -30,6 +36,10 @@ def chain_view(plan: Plan) -> dict[str, object]:
         functions.append(
             _SATURATED.format(cpp=ELEMENT[plan.dtype], source=source, constraint=constraint, how=how, to=to)
         )
+    stored = "saturated" if saturates else ELEMENT[plan.dtype]
+    if (epilogue.last, plan.dtype) == ("s32", "bf16"):
+        functions.append(_ROUNDED)
+        stored = "rounded_once"
     register, steps, value = "rD", [], epilogue.first
     for link in epilogue.chain:
         convert = None
@@ -57,7 +67,7 @@ def chain_view(plan: Plan) -> dict[str, object]:
         "floats": CPP[epilogue.last],
         "register": register,
         "converts": ELEMENT[plan.dtype] != CPP[epilogue.last],
-        "stored": "saturated" if saturates else ELEMENT[plan.dtype],
+        "stored": stored,
         "lanes": epilogue.row_lanes,
         "others": sum(epilogue.row_lanes),
     }

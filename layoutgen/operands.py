@@ -137,7 +137,9 @@ def validate(
         if tensor.dtype != (dtype := types.of(label)):
             name = str(dtype).removeprefix("torch.")
             how = "float()" if dtype == torch.float32 else f"to({dtype})"
-            raise refuse(op, f"{label} must be {name}", tensor.dtype, dtype, f"use {label}.{how}")
+            written = label == "out" or label in {each.name for each in types.written}
+            fix = f"pass one of {dtype}" if written else f"use {label}.{how}"
+            raise refuse(op, f"{label} must be {name}", tensor.dtype, dtype, fix)
     for label, tensor in (("a", a), ("b", b)):
         if tensor.dim() != 2:
             raise refuse(op, f"{label} must be a matrix", f"{tensor.dim()} dimensions", 2, "reshape or loop over it")

@@ -45,6 +45,7 @@ class Operator:
     then it is scaled by alpha, beta * c is added in one more, and it is rounded to out's type: a row of the result has
     the same bits whatever M and N are, whichever variant runs, and in the simulator as on a GPU. Under schedule.kind
     stream_k some sums are of two chains or more, by the extents and the GPU: there the same call has the same bits.
+    Where a spec splits f32, an Inf or a NaN changes the last bits of what shares its tile of C.
     gelu and silu of f32 use a GPU's approximate powers of 2, which the simulator rounds in another way in the last bit.
 
     Variants are built when first needed. Raises OperandError, before anything is launched, for what it can't take.

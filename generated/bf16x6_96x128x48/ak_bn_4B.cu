@@ -54,8 +54,8 @@ CUTE_DEVICE uint32_t rounded(float x, float y) {   // to the nearest; beyond the
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
   return both;
 }
-CUTE_DEVICE float first(uint32_t both) { return __uint_as_float(both << 16); }
-CUTE_DEVICE float second(uint32_t both) { return __uint_as_float(both & 0xffff0000); }
+CUTE_DEVICE float lower_half(uint32_t both) { return __uint_as_float(both << 16); }
+CUTE_DEVICE float upper_half(uint32_t both) { return __uint_as_float(both & 0xffff0000); }
 CUTE_DEVICE float cut(float x) { return fminf(fmaxf(x, -kLargest), kLargest); }
 CUTE_DEVICE bool is_finite(uint32_t x) { return (x & 0x7f800000) != 0x7f800000; }
 CUTE_DEVICE uint32_t sign(uint32_t x) {   // 1 or -1; 0, Inf and NaN stay, though of some NaN low bits alone tell it from Inf
@@ -285,10 +285,10 @@ void bf16x6_96x128x48(
         uint32_t const x = from(packed(0, v), slot), y = from(packed(1, v), slot);
         float left_x = __uint_as_float(kGuards && !is_finite(x) ? 0 : x), left_y = __uint_as_float(kGuards && !is_finite(y) ? 0 : y);
         high(v) = kGuards ? rounded(cut(left_x), cut(left_y)) : rounded(left_x, left_y);   // cut: what would be rounded to Inf
-        left_x -= first(high(v));
-        left_y -= second(high(v));
+        left_x -= lower_half(high(v));
+        left_y -= upper_half(high(v));
         middle(v) = rounded(left_x, left_y);
-        low(v) = rounded(left_x - first(middle(v)), left_y - second(middle(v)));
+        low(v) = rounded(left_x - lower_half(middle(v)), left_y - upper_half(middle(v)));
         if (signs) high(v) = __byte_perm(sign(x), sign(y), 0x7632);   // the high halves
       }
     };

@@ -74,6 +74,10 @@ def _by_name(kind: type[Step], given: object) -> str:
         except ValidationError:
             continue
         return f"write {{{kind.word}: {{{option}: {given}}}}}"
+    try:
+        kind()
+    except ValidationError as error:  # what it can't do without
+        return str(error.errors()[0]["ctx"]["fix"])
     return f"write {kind.word} alone"
 
 

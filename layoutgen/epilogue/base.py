@@ -26,11 +26,11 @@ TensorType = Literal["f32", "f16", "bf16", "f64", "s32"]
 Modes = Literal["", "m", "n", "mn"]
 CPP: dict[Value, str] = {"f32": "float", "f64": "double", "s32": "int32_t"}
 
-# What a call or a kernel names otherwise (read_stage, tile_m ..), and what the schemas of torch's operators read as
-# something else.
+# What a call or a kernel names otherwise (read_stage, tile_m, e_bias ..), and what the schemas of torch's operators
+# read as something else.
 TAKEN = frozenset((
     "a", "b", "c", "d", "alpha", "beta", "out", "self", "int", "float", "bool", "str", "number", "flag", "partial",
-    "stage", "tile", "tiles",
+    "stage", "tile", "tiles", "e", "g", "read",
 ))  # fmt: skip
 
 
@@ -53,7 +53,8 @@ def _keyword(value: object) -> str:
         raise PydanticCustomError("layoutgen", "{rule}", {
             "rule": "must have a name that is free for a keyword", "got": describe(value),
             "fix": "give it another name",
-            "allowed": f"a lower-case letter, then lower-case letters, digits and _; not {', '.join(sorted(TAKEN))}",
+            "allowed": "a lower-case letter, then lower-case letters, digits and _, up to 64; "
+            f"not a keyword of Python, nor {', '.join(sorted(TAKEN))}",
         })  # fmt: skip
     return value
 

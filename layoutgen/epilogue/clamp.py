@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_MOST = 2.0**127  # what f32 holds, to a factor of two
+_MOST, _LEAST = 2.0**127, 2.0**-149  # what f32 holds, to a factor of two; below, 0
 
 
 def _number(value: object) -> float:
@@ -28,6 +28,11 @@ def _number(value: object) -> float:
 
 def _refuse(rule: str, got: str, allowed: str, fix: str) -> NoReturn:
     raise PydanticCustomError("layoutgen", "{rule}", {"rule": rule, "got": got, "allowed": allowed, "fix": fix})
+
+
+def _exact(bound: float) -> str:
+    """A bound as short as it can be without another number."""
+    return f"{bound:g}" if float(f"{bound:g}") == bound else repr(bound)
 
 
 _SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^ *{_NUMBER.pattern} *$"}]}
@@ -49,8 +54,9 @@ class Clamp(Step):
         if self.min is None and self.max is None:
             _refuse("must have a bound", "none", "min, max or both", "write {clamp: {min: 0, max: 6}}")
         if self.min is not None and self.max is not None and self.min > self.max:
-            fix = f"write {{clamp: {{min: {self.max:g}, max: {self.min:g}}}}}"
-            _refuse("must have bounds in order", f"min {self.min:g}, max {self.max:g}", "min <= max", fix)
+            fix = f"write {{clamp: {{min: {_exact(self.max)}, max: {_exact(self.min)}}}}}"
+            found = f"min {_exact(self.min)}, max {_exact(self.max)}"
+            _refuse("must have bounds in order", found, "min <= max", fix)
         return self
 
     @property
@@ -64,7 +70,7 @@ class Clamp(Step):
 
     def about(self) -> str:
         low, high = (math.inf if bound is None else bound for bound in (self.min, self.max))
-        return f"clamp to {'' if low == math.inf else f'{low:g}'} .. {'' if high == math.inf else f'{high:g}'}"
+        return f"clamp to {'' if low == math.inf else _exact(low)} .. {'' if high == math.inf else _exact(high)}"
 
     def code(self, value: Value) -> str:
         text = "{x}"
@@ -72,7 +78,7 @@ class Clamp(Step):
             if bound is None:
                 continue
             if value == "f32":
-                text = f"{word}_nan({text}, {bound!r}f)"
+                text = f"{word}_nan({text}, {bound if abs(bound) >= _LEAST else 0.0!r}f)"
             else:
                 limit = f"{int(bound)}" if value == "s32" else repr(bound)
                 limit = "(-2147483647 - 1)" if limit == "-2147483648" else limit

@@ -1,8 +1,9 @@
 """gelu: x times the normal distribution's part below x, or the approximation of it by tanh.
 
 Hendrycks and Gimpel, "Gaussian Error Linear Units (GELUs)", 2016. In f32 both are max(x, 0) - h(|x|), where
-h(z) = z 2^p(z) is what is lost of x at -z: p is smooth, and a polynomial is as near to it as f32 shows, far into the
-tail too, where 1 + erf(x / sqrt 2) has cancelled (benchmarks/gelu_fit.py made it). -Inf gives 0, the limit.
+h(z) = z 2^p(z) is what is lost of x at -z: p is smooth, and a polynomial as near to it as takes gelu within 2^-19 of
+its size and 2^-31 more, where 1 + erf(x / sqrt 2) has cancelled (benchmarks/gelu_fit.py made it). -Inf gives 0, the
+limit.
 """
 
 from __future__ import annotations

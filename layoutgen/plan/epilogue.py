@@ -44,7 +44,7 @@ def plan_epilogue(spec: Spec, tile: CTile, threads: ThreadMap, align: int) -> Ep
         turns=_turns(tile, spec.epilogue),
         reads_c=first != "s32" or dtype in INTEGERS,
         chain=tuple(_link(*each, vector) for each in chain),
-        early=_column_bytes(value_n, chain) <= EARLY_BYTES,
+        early=_column_bytes(value_n, chain) <= EARLY_BYTES and spec.tiling.split is None,  # whose registers are full
     )
 
 

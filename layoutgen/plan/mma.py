@@ -45,6 +45,14 @@ def atom_of(spec: Spec) -> MmaAtom:
     operands = spec.operands
     terms, _ = SPLIT.get(spec.tiling.split or "", ("", 1))
     of_terms = (terms, terms, "f32")
+    if terms and spec.amd:
+        raise PlanError(
+            "numbers are split for the tensor cores of NVIDIA's GPUs",
+            got=f"tiling.split: {spec.tiling.split} with arch: {spec.arch}",
+            allowed="sm_80 or later",
+            fix="leave tiling.split out",
+            where=spec.where("tiling.split"),
+        )
     if terms and not given:
         raise PlanError(
             "numbers are split for an atom that multiplies their terms",

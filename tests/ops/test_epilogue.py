@@ -12,12 +12,12 @@ import torch
 
 import layoutgen
 from layoutgen.epilogue.base import TAKEN
-from layoutgen.errors import OperandError
+from layoutgen.errors import OperandError, SpecError
 from layoutgen.ops import Operator, load
 from layoutgen.plan import plan
 from layoutgen.run import source
 from layoutgen.spec import loads
-from tests.kernels.small import MMA, small
+from tests.kernels.small import MMA, SMALL, small
 from tests.ops.fused import CHAINS, assert_fused, drafted, small_operator
 from tests.ops.operands import FUSED
 from tests.plan.drafts import Draft
@@ -223,3 +223,52 @@ def test_every_step_is_said_in_the_kernel_and_read_back() -> None:
     spec = drafted(steps).spec
     assert loads(spec.to_yaml()) == spec
     assert [str(link) for link in plan(spec)[0].epilogue.chain][2] == "gelu, exact (f32)"
+
+
+def test_integers_are_rounded_to_bf16_once() -> None:
+    """To the nearest of numbers 2^17 apart beyond 2^24, where a float has lost what tells them from a tie."""
+    fields = SMALL["s8"][0] | {"name": "s8", "dtypes": ("s8", "bf16", "s32"), "epilogue": ("bias",)}
+    spec = Draft(**fields).spec()
+    given = [
+        259,
+        515,
+        65535,
+        -259,
+        3,
+        257,
+        2**24 + 2**16,
+        2**24 + 2**16 + 1,
+        -(2**30 + 2**22 + 1),
+        2**31 - 1,
+        -(2**31),
+        1,
+    ]
+    wanted = [260, 516, 65536, -260, 3, 256, 2**24, 2**24 + 2**17, -(2**30 + 2**23), 2**31, -(2**31), 1]
+    a, b = torch.zeros(1, 64, dtype=torch.int8), torch.zeros(64, 12, dtype=torch.int8)
+    d = Operator(spec, plan(spec)).eager(a, b, bias=torch.tensor(given, dtype=torch.int32))
+    assert isinstance(d, torch.Tensor) and d[0].tolist() == wanted
+
+
+@pytest.mark.parametrize(("bound", "value"), [("1e-60", 0.0), ("1e-42", 1.0005271035279194e-42)])
+def test_bounds_below_what_f32_holds(bound: str, value: float) -> None:
+    fields = SMALL["fused_f32"][0] | {"name": "small", "epilogue": (f"clamp: {{max: {bound}}}",)}
+    spec = Draft(**({"warps": "(1,2):(0,1)", "block": (32, 64, 8), "values": ("4", "4")} | fields)).spec()
+    d = Operator(spec, plan(spec)).eager(torch.ones(2, 2), torch.ones(2, 2))
+    assert isinstance(d, torch.Tensor) and d.tolist() == [[value] * 2] * 2
+
+
+@pytest.mark.parametrize("name", ["e", "g", "read", "class", "a" * 65])
+def test_names_that_the_kernel_needs(name: str) -> None:
+    with pytest.raises(SpecError, match="must have a name that is free for a keyword") as raised:
+        loads(Draft(**(SMALL["fused_f32"][0] | {"epilogue": (f"bias: {{name: {name}}}",)})).text())
+    assert "not a keyword of Python" in str(raised.value) and "up to 64" in str(raised.value)
+
+
+def test_clamp_says_how_it_is_written() -> None:
+    for given, fix in (
+        ("[0, 6]", "write {clamp: {min: 0, max: 6}}"),
+        ("{min: 1234567, max: 1234566}", "write {clamp: {min: 1234566.0, max: 1234567.0}}"),
+    ):
+        with pytest.raises(SpecError) as raised:
+            loads(Draft(**(SMALL["fused_f32"][0] | {"epilogue": (f"clamp: {given}",)})).text())
+        assert f"fix: {fix}" in str(raised.value)

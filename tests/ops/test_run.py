@@ -151,3 +151,13 @@ def test_the_simulators_code_is_that_of_this_machine_or_the_default(monkeypatch:
     for here, expected in ((None, "sm_90a"), ("sm_86", "sm_86")):
         monkeypatch.setattr(build, "current_arch", lambda here=here: here)
         assert run.target_arch(plan) == expected
+
+
+@pytest.mark.parametrize("name", ["mma_bf16_128x256x32", "tf32x3_128x128x56"])
+def test_the_estimate_counts_what_atoms_multiply(name: str) -> None:
+    """A product by a tensor core takes the simulator tens of nanoseconds, six of split numbers six times as long."""
+    plan = plans(name)[0]
+    more = run.estimate_seconds(plan, 1024, 1024, 1024) - run.estimate_seconds(plan, 1024, 1024, 0)
+    assert 1e-8 < more / 1024**3 / plan.products < 1e-7
+    with pytest.raises(OperandError, match="simulator"):
+        run.admit(plan, 4096, 4096, 4096, simulated=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -10,7 +11,9 @@ import torch
 from layoutgen.errors import PlanError
 from layoutgen.ops import Operator
 from layoutgen.plan import plan
+from layoutgen.plan.mma import SPLIT
 from layoutgen.plan.model import Promote
+from layoutgen.spec_fields import Split
 from tests.kernels.small import SMALL
 from tests.plan.drafts import Draft
 
@@ -125,3 +128,27 @@ def test_what_lies_beyond_the_edges_does_not_show(op: Operator) -> None:
     a, b = torch.rand(32, 160, generator=random), torch.rand(160, 64, generator=random) - 0.5
     whole, part = product(op, a, b), product(op, a[:17], b[:, :24].contiguous())
     assert torch.equal(whole[:17, :24], part)
+
+
+@pytest.mark.parametrize("word", list(FIELDS))
+@pytest.mark.parametrize("also", [{"epilogue": ("bias", "residual")}, {"kind": "stream_k"}], ids=str)
+def test_what_else_a_spec_may_have(word: str, also: dict[str, object]) -> None:
+    """Steps that read what belongs to columns, and shared tiles: the text has one scope for each pass."""
+    spec = Draft(**(FIELDS[word] | also)).spec()  # type: ignore[arg-type]
+    operator = Operator(spec, plan(spec))
+    random = torch.Generator().manual_seed(11)
+    a, b = torch.rand(40, 48, generator=random), torch.rand(48, 72, generator=random)
+    fused = {"bias": torch.rand(72), "residual": torch.rand(40, 72)} if "epilogue" in also else {}
+    d = operator.eager(a, b, **fused)
+    assert isinstance(d, torch.Tensor)
+    assert (d - sum(fused.values(), a @ b)).abs().max() < 1e-4
+
+
+def test_every_word_says_what_the_terms_are() -> None:
+    assert set(get_args(Split)) == set(SPLIT)
+
+
+def test_an_amd_gpu_splits_nothing() -> None:
+    change = {"arch": "gfx942", "atom": "v_mfma_f32_16x16x4_f32"}
+    with pytest.raises(PlanError, match="numbers are split for the tensor cores of NVIDIA's GPUs"):
+        plan(Draft(**(FIELDS["tf32x3"] | change)).spec())  # type: ignore[arg-type]
